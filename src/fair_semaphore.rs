@@ -1,7 +1,8 @@
-//! A semaphore whose waiting users take turns: which request sleeps, and which one wakes.
+//! A semaphore whose permits go to waiting users in turn. This file suspends and wakes the requests.
 //!
-//! [`FairQueue`] decides the order, with permits that each holder returns ([`Places::UntilLeft`]). `server` uses it for large lists, and `access`
-//! for reviews. Callers decide how long to wait, and what to respond when the queue is full.
+//! [`FairQueue`] decides the order. A permit is for one or more places of that queue, and for bytes; dropping the
+//! permit frees both ([`Places::UntilLeft`]). `server` uses the semaphore for large lists, and `access` for reviews.
+//! Callers decide how long to wait, and what to respond when the queue is full.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Flow, Places, Scarce, Ticket};
 
-/// Places, and the tasks that wait for one.
+/// Places and bytes, and the tasks that wait for some.
 #[derive(Debug)]
 pub struct FairSemaphore<User> {
     shared: Mutex<Shared<User>>,
@@ -21,54 +22,56 @@ pub struct FairSemaphore<User> {
 struct Shared<User> {
     queue: FairQueue<User>,
     next_ticket: Ticket,
+    /// Wakes the task of a queued request, by the ticket of the request.
     sleeping: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// Permits and bytes in use, and queued requests.
+/// The amounts that permits hold, and the number of queued requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
-    /// Places.
+    /// Places that permits hold.
     pub places: u64,
-    /// Bytes of the tasks that have places.
+    /// Bytes that permits hold.
     pub bytes: u64,
-    /// Requests that wait.
+    /// Queued requests.
     pub waiting: usize,
 }
 
-/// A place, or one in the queue; free again when dropped.
+/// The places and bytes of one request. Dropping it frees them, or removes a request that still waits from the queue.
 #[derive(Debug)]
 pub struct Permit<User: Flow> {
-    turns: Arc<FairSemaphore<User>>,
+    semaphore: Arc<FairSemaphore<User>>,
     user: User,
     ticket: Ticket,
     cost: Cost,
 }
 
-/// A place in the queue.
+/// A request in the queue. Dropping it removes the request from the queue.
 #[derive(Debug)]
 pub struct QueuedPermit<User: Flow> {
-    place: Permit<User>,
+    /// Holds places once `granted` resolves.
+    permit: Permit<User>,
     granted: oneshot::Receiver<()>,
 }
 
 /// The result of acquiring a permit.
 #[derive(Debug)]
 pub enum Admission<User: Flow> {
-    /// Go on.
+    /// The request has its places and may start.
     Granted(Permit<User>),
-    /// Wait.
+    /// The request must wait with [`QueuedPermit::wait`].
     Queued(QueuedPermit<User>),
 }
 
 impl<User: Flow> FairSemaphore<User> {
-    /// An empty queue: all permits are free.
+    /// A semaphore of which nothing is in use.
     pub fn new(bounds: Bounds) -> FairSemaphore<User> {
         let queue = FairQueue::new(Places::UntilLeft, bounds);
         FairSemaphore { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
-    /// An empty queue for requests that take one permit each and no bytes, of which any number may wait. Of all
-    /// permits, `first_places` are for users who have none.
+    /// A semaphore for requests that take one place each and no bytes. Any number of them may wait. Of all `places`,
+    /// `first_places` are reserved for users who have none.
     pub fn of_places(places: u64, first_places: u64) -> FairSemaphore<User> {
         let (bytes, waiting) = (u64::MAX, usize::MAX);
         FairSemaphore::new(Bounds {
@@ -80,75 +83,77 @@ impl<User: Flow> FairSemaphore<User> {
         })
     }
 
-    /// Waits for one permit, however long that takes; for [`FairSemaphore::of_places`].
+    /// Waits without a timeout for a permit with one place. `None`: the queue is full, which cannot happen with a
+    /// semaphore from [`FairSemaphore::of_places`].
     pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
         match self.acquire(user, Cost { places: 1, bytes: 0 }) {
-            Ok(Admission::Granted(place)) => Some(place),
-            Ok(Admission::Queued(waiting)) => Some(waiting.turn().await),
+            Ok(Admission::Granted(permit)) => Some(permit),
+            Ok(Admission::Queued(waiting)) => Some(waiting.wait().await),
             Err(_) => None,
         }
     }
 
-    /// Acquires a permit, or joins the queue.
+    /// Acquires a permit for the places and bytes of `cost`, or queues the request.
     ///
     /// # Errors
-    /// What there is too little of, when too many of this user wait already.
+    /// The queue is full for this user. The error states which amount is used up.
     pub fn acquire(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Admission<User>, Scarce> {
         let mut shared = self.lock();
         let ticket = shared.next_ticket;
         shared.next_ticket += 1;
         let entered = shared.queue.enter(user, ticket, cost);
-        let place = || Permit { turns: self.clone(), user: user.clone(), ticket, cost };
+        let permit = || Permit { semaphore: self.clone(), user: user.clone(), ticket, cost };
         match entered {
             Entered::Rejected(scarce) => Err(scarce),
-            Entered::Granted => Ok(Admission::Granted(place())),
+            Entered::Granted => Ok(Admission::Granted(permit())),
             Entered::Queued => {
                 let (wake, granted) = oneshot::channel();
                 shared.sleeping.insert(ticket, wake);
-                Ok(Admission::Queued(QueuedPermit { place: place(), granted }))
+                Ok(Admission::Queued(QueuedPermit { permit: permit(), granted }))
             }
         }
     }
 
-    /// The number of permits and bytes, and the bounds of the queue.
+    /// The maximum numbers of places, bytes and queued requests.
     pub fn bounds(&self) -> Bounds {
         self.lock().queue.bounds()
     }
 
-    /// The permits, bytes and queued requests.
+    /// The places and bytes in use, and the number of queued requests.
     pub fn in_use(&self) -> InUse {
         let shared = self.lock();
         InUse { places: shared.queue.places(), bytes: shared.queue.bytes(), waiting: shared.queue.waiting() }
     }
 
-    /// The number of permits of a user, and of the user's queued requests.
+    /// The number of places that a user holds, and of the user's queued requests.
     pub fn usage_of(&self, user: &User) -> (u64, usize) {
         self.lock().queue.usage_of(user)
     }
 
-    /// Which of permits and bytes is used up.
+    /// Which amount requests wait for: places if all are taken, otherwise bytes.
     pub fn scarce(&self) -> Scarce {
         self.lock().queue.scarce()
     }
 
-    /// Every change of it is one call of [`FairQueue`], so a panic elsewhere leaves it as it was.
+    /// Locks the state, also after a panic. The state is consistent then too: each change of the queue is a single call
+    /// of [`FairQueue`].
     fn lock(&self) -> MutexGuard<'_, Shared<User>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<User: Flow> QueuedPermit<User> {
-    /// Waits for the turn, however long that takes.
-    pub async fn turn(self) -> Permit<User> {
-        // The sender is dropped only with a turn, or with the place.
+    /// Waits without a timeout until the permit is granted.
+    pub async fn wait(self) -> Permit<User> {
+        // The sender is dropped only after the permit was granted, or with the permit itself.
         let _ = self.granted.await;
-        self.place
+        self.permit
     }
 }
 
 impl<User: Flow> Drop for Permit<User> {
     fn drop(&mut self) {
-        let mut shared = self.turns.lock();
+        let mut shared = self.semaphore.lock();
         shared.sleeping.remove(&self.ticket);
         let next = match shared.queue.cancel(&self.user, self.ticket) {
             Some(next) => next,
@@ -156,7 +161,7 @@ impl<User: Flow> Drop for Permit<User> {
         };
         for ticket in next {
             if let Some(wake) = shared.sleeping.remove(&ticket) {
-                // A task that no longer sleeps gives the place back when it is dropped.
+                // If the task was cancelled meanwhile, dropping its permit frees the places.
                 let _ = wake.send(());
             }
         }

@@ -4,7 +4,7 @@
 //! into a validated extractor. [`store`] holds every object once, compressed, with a posting list for every field value
 //! and every label. [`query`] evaluates selectors from those lists, and [`openapi`] publishes the fields. The modules
 //! around this core read objects (`source`), serve them (`server`), and start all of it (`runtime`, `cli`).
-//! ARCHITECTURE.md has a picture, and says where to start.
+//! ARCHITECTURE.md has a diagram, and states where to start.
 //!
 //! # The core, the crate `fieldcache-core`: no IO, no clock, no environment, no logging; decisions are returned as data
 //!
@@ -19,35 +19,35 @@
 //! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass |
 //! | [`store`] | the indexed objects of one resource: one writer, snapshots for readers, history |
 //! | [`query`] | selectors planned over the indexes, pages |
-//! | [`subscribe`] | what a change means to one selection |
+//! | [`subscribe`] | the event of a change for one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //! | [`protobuf`] | objects in Kubernetes protobuf, written from their JSON |
-//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an index of nodes and Pods |
+//! | [`placement`] | the nodes where a Pod may run, and why not the others: the scheduler's rules over an index of nodes and Pods |
 //! | [`builtin`] | the built-in kinds of Kubernetes: one row each, with fields, columns, names and deprecations; their schemas in folder mode |
-//! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
+//! | [`advise`] | the load that a cache would save, by resource, from kube-apiserver's metrics |
 //!
 //! # The edge
 //!
 //! | module | content |
 //! |---|---|
-//! | `kinds` | fieldcache's own kinds: FieldCache, View, SelectableResource, and their definitions |
+//! | `kinds` | fieldcache's own kinds: FieldCache, View, SelectableResource, and their CRDs |
 //! | `operator` | in the cluster: controllers of these kinds, leader election |
-//! | `manifest` | YAML and JSON texts, read into values with their lines |
+//! | `manifest` | YAML and JSON texts, parsed into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `request` | the RequestInfo of a request: method, path and query, read once |
-//! | `registry` | what is served right now; filled by `source`, read by `server` |
+//! | `registry` | the resources that are served now; filled by `source`, read by `server` |
 //! | `fair_semaphore` | permits that users take turns for: large lists, reviews |
 //! | `access` | authentication and authorization; the operator's server only |
 //! | `audit` | the audit log, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `flow_control` | limits and fairness: connections, seats, lists, watches, bodies, unread bytes |
 //! | `transport` | HTTP/1.1 and HTTP/2 over sockets, TLS, timeouts; knows nothing of Kubernetes |
-//! | `wire` | how Kubernetes writes: JSON, YAML, protobuf, Table, Status, bodies, negotiation |
+//! | `wire` | the formats of Kubernetes' responses: JSON, YAML, protobuf, Table, Status, bodies, negotiation |
 //! | `placement_service` | PlacementReviews, from a document to a status, without HTTP |
 //! | `server` | the request pipeline and its handlers: discovery, get, list, watch, OpenAPI, reviews, forwarding |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
-//! | `runtime` | what `serve` and `operator` start: the thread of the source, the tasks of the server, certificates, metrics |
+//! | `runtime` | the parts that `serve` and `operator` start: the thread of the source, the tasks of the server, certificates, metrics |
 //! | `cli` | commands: their options and output |
 //!
 //! # Invariants

@@ -1,10 +1,11 @@
-//! Arguments -> `cli::run` -> exit code, and the allocator of the program; nothing else.
+//! The program: passes its arguments to `cli::run`, returns the exit code, and sets the allocator.
 
 use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// A background thread returns freed pages to the system after ten seconds. glibc keeps most of what a burst of requests took.
+/// A background thread of jemalloc returns freed pages to the system after ten seconds. glibc would keep most of the
+/// memory of a burst of requests.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,5 +1,5 @@
-//! The architecture as a test. Every file has a head, is reached by a `mod`, has a bounded length, and uses only the
-//! modules that its own may use. The table below is the map of `lib.rs` as data.
+//! The architecture as a test. Every file begins with a `//!` comment, is declared by a `mod`, and has a bounded
+//! length. It uses only the modules that its own module may use. The table below is the map of `lib.rs` as data.
 
 #![expect(clippy::disallowed_methods, reason = "a test that reads the source tree")]
 
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longer files have more than one topic.
+/// The maximum number of lines of a file. Longer files have more than one topic.
 const MAX_LINES: usize = 800;
 
-/// Module -> modules that it may use. All others must not be used; `tests` may use everything.
+/// For each module, the modules that it may use. It must not use others. Files of tests may use every module.
 const EDGES: [(&str, &[&str]); 36] = [
     ("model", &[]),
     ("selector", &["model"]),
@@ -29,11 +29,11 @@ const EDGES: [(&str, &[&str]); 36] = [
     ("placement", &["model", "selector"]),
     // Texts of other programs' metrics; it knows nothing of what is served here.
     ("advise", &[]),
-    // Documents that people write, and what is wrong with them.
+    // Documents that people write, and their validation.
     ("kinds", &["extract", "model", "selector"]),
     ("builtin", &["model", "extract", "printer", "schema", "openapi"]),
     ("registry", &["model", "json", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
-    // Texts into values: what folders, commands and requests have in common.
+    // Parsers of YAML and JSON, for folders, commands and requests.
     ("manifest", &["model", "json"]),
     (
         "source",
@@ -42,21 +42,21 @@ const EDGES: [(&str, &[&str]); 36] = [
             "manifest", "registry",
         ],
     ),
-    // What a request is about. It looks nothing up.
+    // The parsed form of a request. It looks nothing up.
     ("request", &["model", "selector"]),
-    // Sleeping and waking around a queue of `model`.
+    // Suspends and wakes tasks in the order of a queue of `model`.
     ("fair_semaphore", &["model"]),
     // Authentication and authorization. Of the registry it knows only where to send reviews.
     ("access", &["model", "selector", "registry", "request", "fair_semaphore"]),
-    // A record of users and requests; a document and a file, filled by `server`.
+    // Writes events about users and requests to a file; `server` creates the events.
     ("audit", &["access"]),
-    // Controllers; what is served they read and do not change.
+    // Controllers. They read what is served, and do not change it.
     ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "request", "source"]),
     // Limits and fairness. Of what is served it knows only that a store can be over the limit of memory.
     ("flow_control", &["model", "query", "registry", "fair_semaphore"]),
     // Sockets and HTTP. Of access it knows only the certificate of a peer.
     ("transport", &["access", "flow_control"]),
-    // How Kubernetes writes.
+    // The formats of Kubernetes' responses.
     (
         "wire",
         &[
@@ -187,6 +187,7 @@ const CRATES: [&str; 3] = ["src", CORE, "crates/testing/src"];
 /// The folder of the core.
 const CORE: &str = "crates/core/src";
 
+/// The paths of all Rust files of the crates, sorted.
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = CRATES.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).into();
@@ -205,13 +206,13 @@ fn sources() -> Vec<PathBuf> {
     found
 }
 
-/// The path below the folder of its crate.
+/// The path of a file relative to the `src` folder of its crate.
 fn relative(path: &Path) -> String {
     let below = |folder: &&str| path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).ok();
     CRATES.iter().find_map(below).unwrap().to_str().unwrap().to_owned()
 }
 
-/// The first folder, or the file's stem at the top.
+/// The module of a file, from its relative path: its first folder, or the name of a file that is in no folder.
 fn module(relative: &str) -> &str {
     relative.split_once('/').map_or_else(|| relative.trim_end_matches(".rs"), |(module, _)| module)
 }
@@ -293,12 +294,13 @@ fn modules_use_only_the_modules_they_may_use() {
     }
 }
 
-/// The name of the public type that a line declares. Visibility inside the crate counts as public.
+/// The name of the public type that a line declares; `None` if it declares none. `pub(crate)` and the like count as
+/// public.
 fn declared_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
     let (kind, name) = rest.strip_prefix(' ')?.split_once(' ')?;
-    let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(name.len());
+    let end = name.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(name.len());
     ["struct", "enum", "trait", "type", "union"].contains(&kind).then_some(&name[..end])
 }
 
@@ -355,13 +357,13 @@ fn base_images_are_named_by_digest() {
     }
 }
 
-/// The documents at the top.
+/// The documents in the root folder.
 const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
 
 /// The anchor that a heading has on a web page: lower case, without punctuation, with hyphens for blanks.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    let kept = heading.chars().filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|character| if character == ' ' { '-' } else { character }).collect()
 }
 
 #[test]

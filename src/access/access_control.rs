@@ -27,7 +27,7 @@ use crate::request::RequestInfo;
 /// The audience of tokens for this server, unless another one is named.
 pub const AUDIENCE: &str = "fieldcache.dev";
 
-/// Whether the API server knows a field of a resource.
+/// Returns whether the API server knows a field of a resource, so that a review can have requirements on it.
 pub type KnownField = Arc<dyn Fn(&Gvr, &str) -> bool + Send + Sync>;
 
 /// Settings of [`AccessControl`].
@@ -87,17 +87,17 @@ impl AuthorizedRequest {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
     }
 
-    /// Whether the caller has another permission too; false without a decision.
+    /// Whether the caller has another permission too; false also if the API server does not decide.
     pub async fn may(&self, attributes: &Attributes) -> bool {
         self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
     }
 
-    /// The rejection of a request whose credential is no longer valid.
+    /// The error for a request whose credential is no longer valid.
     pub fn unauthorized(&self) -> AccessError {
         self.leases.tokens().unauthorized()
     }
 
-    /// Whether the credential is still valid, without the cache; `None` if that is not known.
+    /// Checks again whether the credential is valid, without the cache. `None` if the API server does not decide.
     pub async fn confirm(&self) -> Option<bool> {
         self.leases.confirm(&self.credential, &self.identity).await
     }
@@ -109,19 +109,20 @@ pub struct UnauthenticatedRequest<'a> {
     pub peer: Option<&'a Arc<Peer>>,
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// Its path and query, read once.
+    /// Its parsed path and query.
     pub info: &'a RequestInfo,
     /// Receives the identity of the caller as soon as it is authenticated.
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
-    /// Which permissions it needs.
+    /// Whether it goes through a View, and so which permissions it needs.
     pub scope: AuthorizationScope<'a>,
 }
 
-/// Why a View is not for a caller that may send the request elsewhere. It is the same for every View, also for a missing one.
+/// The reason in the rejection of a caller that may not use the View, but may send the same request without it. The
+/// reason is the same for every View, also for a missing one, so that it does not disclose which Views exist.
 const NOT_USABLE: &str = "the View is missing, or it is not served, or it needs this permission";
 
 impl AccessControl {
-    /// Sends reviews to the API server behind `upstream`.
+    /// An access control that sends its reviews to the API server of `upstream`.
     ///
     /// # Errors
     /// If the system has no randomness.
@@ -143,8 +144,8 @@ impl AccessControl {
         Ok(AccessControl { settings, config, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
-    /// Replaces the certificate authorities by those of `data`, the data of ConfigMap `kube-system/extension-apiserver-authentication`. An
-    /// invalid part is logged and left out.
+    /// Replaces the certificate authorities and front proxies by those of `data`, the data of ConfigMap
+    /// `kube-system/extension-apiserver-authentication`. Invalid parts are logged and left out.
     pub fn set_authentication_config(&self, data: &Value) {
         let (mut read, problems) = AuthenticationConfig::read(data);
         for problem in problems {
@@ -162,10 +163,11 @@ impl AccessControl {
         });
     }
 
-    /// Whether the certificate authorities have been read. Reviews are requested when they are needed.
+    /// Checks that requests can be authenticated: the certificate authorities have been read. Reviews need no
+    /// preparation.
     ///
     /// # Errors
-    /// What is missing.
+    /// The ConfigMap with the authorities has not been read.
     pub fn ready(&self) -> Result<(), String> {
         match self.config.borrow().generation {
             0 => Err("ConfigMap kube-system/extension-apiserver-authentication has not been read".to_owned()),
@@ -183,23 +185,26 @@ impl AccessControl {
         self.config.borrow().clone()
     }
 
-    /// Whether an authenticated user has another permission.
+    /// Decides whether an authenticated user may send a request with these attributes.
     pub async fn may(&self, identity: &Identity, attributes: &Attributes) -> Decision {
         self.authorizer.decide(identity, attributes).await
     }
 
-    /// Authenticates the caller as far as that needs no review.
+    /// Authenticates the caller as far as that needs no review by the API server: by front proxy, by certificate, or by
+    /// a cached token.
     pub fn authenticate_locally(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> LocalAuthentication {
         authentication::authenticate_locally(&self.authentication_config(), &self.tokens, peer, headers)
     }
 
-    /// Whether a connection carries the requests of many users, each named by a front proxy.
+    /// Whether the peer of a connection is a trusted front proxy, so that the connection carries requests of many
+    /// users.
     pub fn is_front_proxy(&self, peer: &Peer) -> bool {
         peer.is_front_proxy(&self.authentication_config())
     }
 
-    /// The user whose connections include one on which a request was authenticated: the user of that request. A
-    /// connection of a front proxy carries requests of many users and counts for the front proxy.
+    /// The user for whom a connection counts towards the limits of connections, after a request of `identity` was
+    /// authenticated on it: this user. A connection of a front proxy carries requests of many users and counts for the
+    /// front proxy.
     pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {
         match peer.and_then(|peer| peer.front_proxy(&self.authentication_config())) {
             Some(name) => format!("front proxy {name}"),
@@ -210,15 +215,16 @@ impl AccessControl {
     /// Authenticates and authorizes a request, in kube-apiserver's order.
     ///
     /// # Errors
-    /// [`AccessError`].
+    /// The request is rejected, or the API server does not decide.
     pub async fn authorize(&self, arrived: &UnauthenticatedRequest<'_>) -> Result<AuthorizedRequest, AccessError> {
         self.authorize_with(arrived, self.authenticate_locally(arrived.peer, arrived.headers)).await
     }
 
-    /// Like [`AccessControl::authorize`], for a request that was authenticated locally already.
+    /// Like [`AccessControl::authorize`], for a request that was authenticated locally already, with the result
+    /// `recognized`.
     ///
     /// # Errors
-    /// [`AccessError`].
+    /// The request is rejected, or the API server does not decide.
     pub async fn authorize_with(
         &self,
         arrived: &UnauthenticatedRequest<'_>,
@@ -231,7 +237,7 @@ impl AccessControl {
             && named.is_none()
             && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
-        // Only now, because selectors of unauthenticated callers are not parsed.
+        // After the authentication, because selectors of unauthenticated callers are not parsed.
         let mut attributes = Attributes::from_request(arrived.info)?;
         attributes.keep_fields(&*self.settings.known_field);
         let attributes = Arc::new(attributes);
@@ -249,10 +255,11 @@ impl AccessControl {
         Ok(AuthorizedRequest { identity, decided, credential, leases })
     }
 
-    /// Why a user of a View may not send another request through it; `None`: the user may. Decided as for that request.
+    /// Decides whether the user may send a request with these attributes through a View, as if the user had sent it.
+    /// Returns the reason why not; `None`: the user may.
     ///
     /// # Errors
-    /// [`AccessError`] without a decision.
+    /// The API server does not decide.
     pub async fn denial_through(
         &self,
         identity: &Identity,
@@ -261,11 +268,15 @@ impl AccessControl {
     ) -> Result<Option<String>, AccessError> {
         attributes.keep_fields(&*self.settings.known_field);
         attributes.bound_requirements();
-        let decided = view.decided(&Arc::new(attributes));
+        let decided = view.required_permissions(&Arc::new(attributes));
         Ok(self.first_denied(identity, &decided).await?.map(|(_, reason)| reason))
     }
 
-    /// The first of these permissions that the user does not have, and the reason.
+    /// The first of these permissions that the user does not have, and the authorizer's reason; `None`: the user has
+    /// all.
+    ///
+    /// # Errors
+    /// The API server does not decide about one of them.
     async fn first_denied(
         &self,
         identity: &Identity,
@@ -283,15 +294,21 @@ impl AccessControl {
 
     /// Authorizes a request through a View.
     ///
-    /// A caller that may not use the View gets the same rejection whether or not the View exists, and whatever it shows. The rejection is made of
-    /// the request as it was sent, after the same two reviews, so only the caller's own permissions make a difference.
+    /// Returns the permissions that were checked.
+    ///
+    /// A caller that may not use the View gets the same rejection whether or not the View exists, and whatever the View
+    /// shows. For the rejection, two permissions are reviewed: to use the View, and to send the request without the
+    /// View. So only the caller's own permissions make a difference.
+    ///
+    /// # Errors
+    /// The caller does not have a permission, or the API server does not decide.
     async fn authorize_through(
         &self,
         identity: &Identity,
         attributes: &Arc<Attributes>,
         view: ViewScope<'_>,
     ) -> Result<RequiredPermissions, AccessError> {
-        let decided = view.decided(attributes);
+        let decided = view.required_permissions(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
         let known_decision =
             |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));
@@ -317,10 +334,11 @@ impl AccessControl {
         }
     }
 
-    /// Authenticates the caller, and rejects impersonation. `allows_anonymous`: anonymous callers are permitted.
+    /// Authenticates the caller, given what is `recognized` locally, and rejects impersonation. Anonymous callers are
+    /// rejected unless `allows_anonymous`.
     ///
     /// # Errors
-    /// [`AccessError`].
+    /// The caller is not authenticated, or the API server does not review the token.
     async fn identify(
         &self,
         arrived: &UnauthenticatedRequest<'_>,
@@ -331,7 +349,7 @@ impl AccessControl {
         // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request. Health checks are
         // always permitted, so that callers with a certificate learn that the server is not ready.
         if !allows_anonymous && config.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
-            self.counts.authenticated(AuthenticationMethod::Certificate, AttemptResult::Error);
+            self.counts.count_attempt(AuthenticationMethod::Certificate, AttemptResult::Error);
             return Err(AccessError::AuthoritiesNotLoaded);
         }
         let found =
@@ -347,7 +365,7 @@ impl AccessControl {
         }
         if identity.is_anonymous() {
             let result = if allows_anonymous { AttemptResult::Success } else { AttemptResult::Failure };
-            self.counts.authenticated(AuthenticationMethod::None, result);
+            self.counts.count_attempt(AuthenticationMethod::None, result);
             if !allows_anonymous {
                 return Err(self.tokens.unauthorized());
             }

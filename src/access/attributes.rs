@@ -43,14 +43,14 @@ pub struct ResourceAttributes {
 /// Verbs with selectors.
 const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
 
-/// Bytes that each value counts beside its length.
+/// Bytes that are added to the length of each value of a label requirement.
 const VALUE_BYTES: usize = 8;
 
 impl Attributes {
     /// Reads the attributes of a request. Parses its selectors, if they are short.
     ///
     /// # Errors
-    /// [`Incomplete`].
+    /// The path names no resource that could be authorized.
     pub fn from_request(request: &RequestInfo) -> Result<Attributes, Incomplete> {
         let resource = request.resource()?.map(|named| {
             let has_selectors = !named.legacy_watch && WITH_SELECTORS.contains(&&*request.verb);
@@ -72,7 +72,8 @@ impl Attributes {
         Ok(Attributes { verb: request.verb.to_string(), path: request.path.clone(), resource })
     }
 
-    /// The permission to use an object by its name. No request has this verb; other requests need the permission.
+    /// The permission to use an object by its name, with the verb `use`, which no request has. A request through a View
+    /// can need this permission on the View.
     pub fn using(group: &str, version: &str, resource: &str, name: &str) -> Attributes {
         let text = str::to_owned;
         let about = ResourceAttributes {
@@ -102,7 +103,8 @@ impl Attributes {
         Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
     }
 
-    /// Leaves out requirements on fields that the API server does not know, and those without a key, which are not valid in a review. The request is then authorized for more than its response
+    /// Keeps only the requirements on fields that `is_known`, by resource and path, says the API server knows. Others,
+    /// and those without a key, are not valid in a review. The request is then authorized for more than its response
     /// contains, never for less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {
         let Some(resource) = &mut self.resource else { return };
@@ -113,8 +115,9 @@ impl Attributes {
         resource.fields.retain(|field| !field.label.is_empty() && is_known(&gvr, &field.label));
     }
 
-    /// Leaves out all requirements if there are too many. A review takes a hundred times the bytes of its requirements, and it is made
-    /// before the caller is authorized for anything. The request is then authorized for more than its response contains, never for less.
+    /// Leaves out all requirements if there are too many. A review takes a hundred times the bytes of its requirements
+    /// in memory, and is made before the caller is authorized for anything. The request is then authorized for more
+    /// than its response contains, never for less.
     pub fn bound_requirements(&mut self) {
         if let Some(resource) = &mut self.resource
             && !are_few(&resource.fields, &resource.labels)
@@ -123,7 +126,8 @@ impl Attributes {
         }
     }
 
-    /// Bytes of the texts whose length the caller chooses; see `authorization`.
+    /// Bytes of the strings whose length the caller chooses, without selectors. Decisions about requests with long ones
+    /// are not cached.
     pub(super) fn controlled_bytes(&self) -> usize {
         let resource = self.resource.iter().map(|resource| {
             [
@@ -142,7 +146,7 @@ impl Attributes {
     }
 }
 
-/// Whether a review can carry these requirements: there are few, and their texts are short.
+/// Whether there are so few requirements, with so short strings, that a review can contain them.
 fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     let of_field =
         |field: &FieldRequirement| field.label.len() + field.operator.listed().iter().map(String::len).sum::<usize>();
@@ -155,7 +159,8 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
 
 /// The permissions that a request needs: those of the request itself, or of the same request in each of some namespaces.
 ///
-/// Requests are made one at a time: a caller without any permission chooses their length, and a View their number.
+/// The attributes of each namespace are made only when their turn comes, one at a time: a caller without any permission
+/// chooses how long they are, and a View how many there are.
 #[derive(Clone, Debug)]
 pub struct RequiredPermissions {
     request: Arc<Attributes>,
@@ -168,8 +173,8 @@ impl RequiredPermissions {
         RequiredPermissions { request, namespaces: Vec::new() }
     }
 
-    /// The permissions for a request through a View that restricts resources, by group and plural, to namespaces. A request without a
-    /// namespace needs the permission in each of them.
+    /// The permissions for a request through a View. `namespaces` returns the namespaces to which the View restricts a
+    /// resource, by group and plural; empty: all. A request without a namespace needs the permission in each of these.
     pub fn within<'n>(
         request: Arc<Attributes>,
         namespaces: impl Fn(&str, &str) -> &'n [String],
@@ -181,7 +186,7 @@ impl RequiredPermissions {
         RequiredPermissions { request, namespaces }
     }
 
-    /// All requests that must be permitted.
+    /// The attributes of all requests that must be permitted.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Attributes>> {
         let itself = self.namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
         let within = |namespace: &String| {

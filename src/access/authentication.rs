@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::authentication_config::{AuthenticationConfig, FrontProxy};
 use super::certificates::CertificateSubject;
 use super::counters::{AccessCounters, AttemptResult, AuthenticationMethod};
-use super::front_proxy::described;
+use super::front_proxy::identity_from_headers;
 use super::identity::Identity;
 use super::tokens::{CachedReview, HeldToken, TokenReviewResult, Tokens, bearer};
 
@@ -30,6 +30,8 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// The certificates that it presented, its own first. It has proved that it has the key of that one.
     pub chain: Vec<CertificateDer<'static>>,
+    /// The cached verification of `chain`: the generation of the [`AuthenticationConfig`], the end of its validity, and
+    /// the result.
     verified: Mutex<Option<(u64, Instant, VerifiedChain)>>,
 }
 
@@ -37,8 +39,10 @@ pub struct Peer {
 #[derive(Clone, Debug)]
 struct VerifiedChain {
     is_front_proxy: bool,
+    /// The user; `None` if the chain authenticates none.
     user: Option<Arc<Identity>>,
-    /// Whether an authority rejected it. Without authorities, it is ignored instead.
+    /// Whether the chain cannot be read, or does not lead to an authority. False if there are no authorities: the chain
+    /// is then ignored.
     has_failed: bool,
 }
 
@@ -63,18 +67,19 @@ pub struct LocalAuthentication {
     has_failed: bool,
 }
 
+/// What authenticates a request, as far as it is known without a review.
 #[derive(Debug)]
 enum By {
     /// A front proxy, a certificate, or a token that is cached.
     Known(AuthenticationMethod, Arc<Identity>, Credential),
-    /// A token without a cached user.
+    /// A token of which no valid user is cached: it must be reviewed, or was rejected.
     Token(CachedReview),
     /// No valid certificate, and no token.
     Nothing,
 }
 
 impl LocalAuthentication {
-    /// The user, if it is known without a review.
+    /// The user, if it is known without a review and not anonymous.
     pub fn user(&self) -> Option<&Arc<Identity>> {
         match &self.by {
             By::Known(_, identity, _) if !identity.is_anonymous() => Some(identity),
@@ -102,7 +107,8 @@ impl Peer {
         Peer { address, chain, verified: Mutex::new(None) }
     }
 
-    /// The time when the peer's certificate expires, in seconds since 1970; `None` without a valid certificate.
+    /// The time when the peer's certificate expires, in seconds since 1970; `None` without a certificate that can be
+    /// read.
     pub(super) fn not_after(&self) -> Option<u64> {
         let subject = CertificateSubject::read(self.chain.first()?).ok()?;
         Some(u64::try_from(subject.not_after).unwrap_or(0))
@@ -114,7 +120,7 @@ impl Peer {
         CertificateSubject::read(own).ok().map(|subject| subject.common_name)
     }
 
-    /// The user of its certificate, as far as it is trusted now.
+    /// The user that the peer's certificate authenticates with these authorities; `None` if it authenticates none.
     pub(super) fn user(&self, config: &AuthenticationConfig) -> Option<Arc<Identity>> {
         self.verify(config)?.user
     }
@@ -124,7 +130,8 @@ impl Peer {
         config.front_proxy.is_some() && self.verify(config).is_some_and(|verified| verified.is_front_proxy)
     }
 
-    /// Verifies the chain of the peer, or returns the result of an earlier verification with the same authorities.
+    /// Verifies the chain of the peer, or returns the cached result of a verification with the same authorities. `None`
+    /// if the peer has presented no certificate.
     fn verify(&self, config: &AuthenticationConfig) -> Option<VerifiedChain> {
         let own = self.chain.first()?;
         let mut cached = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +143,8 @@ impl Peer {
         }
         let today = UnixTime::now();
         let verified = verify(config, own, &self.chain, today);
-        // For a certificate that has expired or cannot be read, the result does not change.
+        // The result for a certificate that has expired or cannot be read does not change, so it has no shorter
+        // validity.
         let expires = CertificateSubject::read(own).ok().and_then(|subject| u64::try_from(subject.not_after).ok());
         let keep = match expires.and_then(|expires| expires.checked_sub(today.as_secs())) {
             // In its last second, it is verified at each request.
@@ -148,7 +156,7 @@ impl Peer {
     }
 }
 
-/// Verifies a chain for the front proxy and for users, and reads the subject.
+/// Verifies a chain against the authorities of front proxies and of users. `own` is the first certificate of `chain`.
 fn verify(
     config: &AuthenticationConfig,
     own: &CertificateDer<'static>,
@@ -179,7 +187,7 @@ fn verify(
     verified
 }
 
-/// Authenticates a request as far as that needs no review.
+/// Authenticates a request as far as that needs no review: by front proxy, by certificate, or by a cached token.
 pub(super) fn authenticate_locally(
     config: &AuthenticationConfig,
     tokens: &Tokens,
@@ -190,29 +198,31 @@ pub(super) fn authenticate_locally(
     let has_failed = verified.as_ref().is_some_and(|verified| verified.has_failed);
     let proxy =
         config.front_proxy.as_ref().filter(|_| verified.as_ref().is_some_and(|verified| verified.is_front_proxy));
-    let by =
-        if let (Some(identity), Some(peer)) = (proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)), peer) {
-            By::Known(
-                AuthenticationMethod::FrontProxy,
-                Arc::new(identity.authenticated()),
-                Credential::FrontProxy(peer.clone()),
-            )
-        } else if let (Some(user), Some(peer)) = (verified.and_then(|verified| verified.user), peer) {
-            By::Known(AuthenticationMethod::Certificate, user, Credential::Certificate(peer.clone()))
-        } else if let Some(token) = bearer(headers) {
-            match tokens.look_up(token) {
-                CachedReview::Hit(TokenReviewResult::Authenticated(identity)) => {
-                    By::Known(AuthenticationMethod::Token, identity, Credential::Token(HeldToken::new(token)))
-                }
-                looked_up @ (CachedReview::Hit(_) | CachedReview::Miss(_)) => By::Token(looked_up),
+    let by = if let (Some(identity), Some(peer)) =
+        (proxy.and_then(|proxy: &FrontProxy| identity_from_headers(proxy, headers)), peer)
+    {
+        By::Known(
+            AuthenticationMethod::FrontProxy,
+            Arc::new(identity.authenticated()),
+            Credential::FrontProxy(peer.clone()),
+        )
+    } else if let (Some(user), Some(peer)) = (verified.and_then(|verified| verified.user), peer) {
+        By::Known(AuthenticationMethod::Certificate, user, Credential::Certificate(peer.clone()))
+    } else if let Some(token) = bearer(headers) {
+        match tokens.look_up(token) {
+            CachedReview::Hit(TokenReviewResult::Authenticated(identity)) => {
+                By::Known(AuthenticationMethod::Token, identity, Credential::Token(HeldToken::new(token)))
             }
-        } else {
-            By::Nothing
-        };
+            looked_up @ (CachedReview::Hit(_) | CachedReview::Miss(_)) => By::Token(looked_up),
+        }
+    } else {
+        By::Nothing
+    };
     LocalAuthentication { by, has_failed }
 }
 
-/// Authenticates a request, with a review of its token if that is needed. The peer and headers are those of `recognized`.
+/// Completes the authentication of a request: reviews its token if that is needed, and counts the result. `peer` and
+/// `headers` are those from which `recognized` was made.
 pub(super) async fn authenticate(
     recognized: LocalAuthentication,
     tokens: &Tokens,
@@ -221,7 +231,7 @@ pub(super) async fn authenticate(
     headers: &HeaderMap,
 ) -> AuthenticationResult {
     let success = |method: AuthenticationMethod, identity: Arc<Identity>, credential: Credential| {
-        counts.authenticated(method, AttemptResult::Success);
+        counts.count_attempt(method, AttemptResult::Success);
         AuthenticationResult::Authenticated(identity, credential)
     };
     let looked_up = match recognized.by {
@@ -231,7 +241,7 @@ pub(super) async fn authenticate(
     };
     let Some((token, looked_up)) = bearer(headers).zip(looked_up) else {
         if recognized.has_failed {
-            counts.authenticated(AuthenticationMethod::Certificate, AttemptResult::Failure);
+            counts.count_attempt(AuthenticationMethod::Certificate, AttemptResult::Failure);
             return AuthenticationResult::Invalid;
         }
         return AuthenticationResult::Authenticated(Arc::new(Identity::anonymous()), Credential::None);
@@ -244,6 +254,6 @@ pub(super) async fn authenticate(
         TokenReviewResult::Unavailable(_) => (AttemptResult::Error, AuthenticationResult::Unavailable),
         TokenReviewResult::RateLimited => (AttemptResult::Limited, AuthenticationResult::RateLimited),
     };
-    counts.authenticated(AuthenticationMethod::Token, result);
+    counts.count_attempt(AuthenticationMethod::Token, result);
     found
 }

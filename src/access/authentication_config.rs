@@ -1,7 +1,8 @@
 //! ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front proxies.
 //!
-//! The format is upstream's (apiserver `server/options/authentication.go` and `authentication/request/headerrequest`). An invalid part is left out
-//! as a whole, and reported: without an authority, no certificate is valid. `runtime` watches the ConfigMap.
+//! The format is upstream's (apiserver `server/options/authentication.go` and `authentication/request/headerrequest`).
+//! An invalid part is reported and left out as a whole: without an authority, no certificate is valid. `runtime`
+//! watches the ConfigMap.
 
 use http::HeaderName;
 use serde_json::Value;
@@ -11,9 +12,9 @@ use super::certificates::CertificateAuthorities;
 /// The data of the ConfigMap at one time.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationConfig {
-    /// Authorities of users' certificates.
+    /// Authorities of users' certificates; `None`: no user can authenticate by certificate.
     pub clients: Option<CertificateAuthorities>,
-    /// Front proxies, which may name the user of a request.
+    /// Front proxies, which may name the user of a request; `None`: no front proxy is trusted.
     pub front_proxy: Option<FrontProxy>,
     /// Number of changes; 0: the ConfigMap has not been read yet.
     pub generation: u64,
@@ -32,12 +33,13 @@ pub struct FrontProxy {
     pub uid_headers: Vec<HeaderName>,
     /// Headers with groups; all count.
     pub group_headers: Vec<HeaderName>,
-    /// Beginnings of headers with other attributes, in lower case; all count.
+    /// Prefixes of headers with other attributes of the user, in lower case; all count.
     pub extra_prefixes: Vec<String>,
 }
 
 impl AuthenticationConfig {
-    /// Reads `data` of the ConfigMap. The texts say which invalid parts were left out, and why.
+    /// Reads `data` of the ConfigMap. The strings are messages about invalid parts that were left out. The caller sets
+    /// `generation`.
     pub fn read(data: &Value) -> (AuthenticationConfig, Vec<String>) {
         let mut problems = Vec::new();
         let mut authorities = |key: &str| {
@@ -64,7 +66,11 @@ impl AuthenticationConfig {
 }
 
 impl FrontProxy {
-    /// Reads the keys `requestheader-*` of ConfigMap `extension-apiserver-authentication`.
+    /// Reads the keys `requestheader-*` of ConfigMap `extension-apiserver-authentication`. `authorities` are those of
+    /// `requestheader-client-ca-file`.
+    ///
+    /// # Errors
+    /// The key that is invalid, and why.
     fn read(data: &Value, authorities: CertificateAuthorities) -> Result<FrontProxy, String> {
         let texts = |key: &str| -> Result<Vec<String>, String> {
             let Some(text) = data[key].as_str().filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };

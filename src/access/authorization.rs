@@ -24,16 +24,17 @@ const KEEP: Duration = Duration::from_secs(10);
 const KEEP_DENIED: Duration = Duration::from_secs(1);
 
 /// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have as many as are
-/// free for all others. A lone user has half of them, which the API server processes within a fraction of a second.
+/// free, so a single user has at most half of them. The API server processes these within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
 /// Decisions that are cached.
 const MOST: usize = 8192;
 
-/// The two counts of a shared allocation, in bytes.
+/// The bytes of the two reference counts of an `Arc`.
 const SHARED_HEAD: usize = 2 * size_of::<usize>();
 
-/// Decisions about requests with more bytes than this are not cached, so that long names cannot fill the memory.
+/// Decisions about requests whose names and path have this many bytes or more are not cached, so that long names cannot
+/// fill the memory.
 const LONGEST_KEPT: usize = 10_000;
 
 /// Paths that every authenticated or anonymous caller may get: the kubelet probes this server also while no API server responds.
@@ -44,9 +45,9 @@ pub const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 pub enum Decision {
     /// The request is allowed.
     Allowed,
-    /// It is denied, with the authorizer's reason, which is often empty.
+    /// The request is denied, with the authorizer's reason, which is often empty.
     Denied(String),
-    /// The API server did not decide, so it is not allowed.
+    /// The API server did not decide, so the request is not allowed.
     Unavailable(ReviewError),
 }
 
@@ -71,15 +72,17 @@ impl fmt::Debug for Authorizer {
 pub struct AccessReviewRequest {
     /// The key of its cached decision.
     pub(super) key: CacheKey,
-    /// Its user.
+    /// The flow of its user.
     flow: ReviewFlow,
-    /// `spec` of the review, as JSON text. Leases hold it as long as their watches last, and parsed values would take many times as much.
+    /// `spec` of the review, as JSON text. Leases keep it as long as their watches last, and parsed values would take
+    /// many times as much.
     spec: Arc<str>,
+    /// Whether its decision is cached.
     is_kept: bool,
 }
 
 impl AccessReviewRequest {
-    /// Memory of the request, in bytes: its texts, and the heads of what is shared by reference.
+    /// Memory of the request, in bytes: its strings, and the reference counts of its shared parts.
     pub(super) fn held_bytes(&self) -> usize {
         let user = match &self.flow {
             ReviewFlow::User(name) => name.len(),
@@ -115,12 +118,12 @@ impl Authorizer {
     /// Decides whether a user may send a request.
     pub async fn decide(&self, identity: &Identity, attributes: &Attributes) -> Decision {
         match self.review_request(identity, attributes) {
-            None => self.counted(Decision::Allowed),
+            None => self.count(Decision::Allowed),
             Some(request) => self.decide_request(&request).await,
         }
     }
 
-    /// The review of a request; `None`: the request is allowed without a review.
+    /// The review that decides whether a user may send a request; `None`: the request is allowed without a review.
     pub fn review_request(&self, identity: &Identity, attributes: &Attributes) -> Option<AccessReviewRequest> {
         let is_always = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
         if identity.is_privileged() || is_always {
@@ -139,8 +142,8 @@ impl Authorizer {
         } else {
             (self.review(request).await, CacheResult::Miss)
         };
-        self.counts.looked_up(ReviewKind::SubjectAccess, had);
-        self.counted(decision)
+        self.counts.count_lookup(ReviewKind::SubjectAccess, had);
+        self.count(decision)
     }
 
     /// Sends a SubjectAccessReview and returns its decision. Borrows nothing, so that it can run as a task.
@@ -160,8 +163,8 @@ impl Authorizer {
     }
 
     /// Counts a decision for metrics, and returns it.
-    fn counted(&self, decision: Decision) -> Decision {
-        self.counts.decided(match &decision {
+    fn count(&self, decision: Decision) -> Decision {
+        self.counts.count_decision(match &decision {
             Decision::Allowed => DecisionResult::Allowed,
             Decision::Denied(_) => DecisionResult::Denied,
             Decision::Unavailable(_) => DecisionResult::Error,

@@ -32,11 +32,11 @@ const PAUSE_GROWS_BY: f64 = 1.5;
 /// Reviews in progress at a time. Further ones wait, within their time; upstream permits 200 in a second.
 const MOST_AT_ONCE: u64 = 120;
 
-/// The number of these places for flows without a review in progress: slow reviews of one user do not delay another
-/// user's first one.
+/// How many of these places are reserved for flows without a review in progress, so that slow reviews of one user do
+/// not delay another user's first one.
 const FIRST_AT_ONCE: u64 = 20;
 
-/// Bytes of a response. Most have some kilobytes; groups and extra values can make them longer.
+/// Most bytes of a response. Usual ones have some kilobytes; groups and extra values can make them longer.
 const LONGEST_ANSWER: usize = 1 << 20;
 
 /// Least time between log lines about failed reviews.
@@ -51,7 +51,7 @@ pub enum ReviewError {
     /// The review took too long.
     #[error("the API server did not respond to a {0} within {seconds} s", seconds = LONGEST.as_secs())]
     Timeout(&'static str),
-    /// The API server rejected the review itself.
+    /// The API server returned an error response instead of a result.
     #[error(
         "the API server rejected a {review} with {code}: {message}; bind the ClusterRole system:auth-delegator to this server"
     )]
@@ -63,7 +63,7 @@ pub enum ReviewError {
         /// The message of the response.
         message: String,
     },
-    /// It was not sent, because too many reviews of the same user wait.
+    /// The review was not sent, because too many reviews of the same user wait.
     #[error("too many reviews of this user are waiting for the API server")]
     TooMany,
     /// The response cannot be read.
@@ -71,7 +71,8 @@ pub enum ReviewError {
     Malformed(&'static str, String),
 }
 
-/// Whose places a review takes, as in API Priority and Fairness. The tenant with the fewest reviews in progress is next.
+/// The flow that a review belongs to, as in API Priority and Fairness: its user or its address. Waiting reviews of the
+/// tenant with the fewest reviews in progress are sent next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReviewFlow {
     /// The flow of a user.
@@ -93,6 +94,7 @@ impl ReviewFlow {
 }
 
 impl Flow for ReviewFlow {
+    /// The flow of the user's tenant, such as all ServiceAccounts of a namespace. The flows of a tenant share its turns.
     fn tenant(&self) -> ReviewFlow {
         match self {
             ReviewFlow::User(name) => ReviewFlow::user(user_name::tenant(name)),
@@ -112,7 +114,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Sends reviews to the API server behind `upstream`.
+    /// A backend that sends reviews to the API server of `upstream`, and counts them in `counts`.
     pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<AccessCounters>) -> Backend {
         Backend {
             upstream,
@@ -127,17 +129,17 @@ impl Backend {
     /// # Errors
     /// [`ReviewError`], after ten seconds at most.
     pub async fn review(&self, review: ReviewKind, flow: &ReviewFlow, document: String) -> Result<Value, ReviewError> {
-        let answered = timeout(LONGEST, self.tries(review, flow, document))
+        let answered = timeout(LONGEST, self.send_with_retries(review, flow, document))
             .await
             .unwrap_or_else(|_| Err(ReviewError::Timeout(review.as_str())));
-        self.counts.reviewed(review, answered.is_ok());
+        self.counts.count_review(review, answered.is_ok());
         if let Err(error) = &answered {
             self.log(error);
         }
         answered
     }
 
-    /// Logs a failure, unless one was logged a moment ago: an outage fails every request, and successes can come between.
+    /// Logs a failure, unless one was logged less than [`LOG_PAUSE`] ago: during an outage every request fails.
     fn log(&self, error: &ReviewError) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|last| last.elapsed() >= LOG_PAUSE) {
@@ -146,15 +148,21 @@ impl Backend {
         }
     }
 
-    /// Sends a review up to the number of tries, with pauses, in the turn of its flow.
-    async fn tries(&self, review: ReviewKind, flow: &ReviewFlow, document: String) -> Result<Value, ReviewError> {
+    /// Waits for the turn of the flow, and sends a review up to [`TRIES`] times, with pauses. A request that reaches no
+    /// server is repeated once, at once.
+    async fn send_with_retries(
+        &self,
+        review: ReviewKind,
+        flow: &ReviewFlow,
+        document: String,
+    ) -> Result<Value, ReviewError> {
         let _place = self.places.acquire_one(flow).await.ok_or(ReviewError::TooMany)?;
         let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;
         let mut tried = 1;
         loop {
-            let (error, again) = match self.once(review, body.clone()).await {
+            let (error, may_help) = match self.send_once(review, body.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -165,7 +173,7 @@ impl Backend {
                 }
                 continue;
             }
-            if !again || tried >= TRIES {
+            if !may_help || tried >= TRIES {
                 return Err(error);
             }
             tried += 1;
@@ -174,8 +182,11 @@ impl Backend {
         }
     }
 
-    /// Tries once. The error has whether a retry may help.
-    async fn once(&self, review: ReviewKind, body: Bytes) -> Result<Value, (ReviewError, bool)> {
+    /// Sends a review once and returns the response document.
+    ///
+    /// # Errors
+    /// The error, and whether a retry after a pause may help.
+    async fn send_once(&self, review: ReviewKind, body: Bytes) -> Result<Value, (ReviewError, bool)> {
         let path = match review {
             ReviewKind::Token => "/apis/authentication.k8s.io/v1/tokenreviews",
             ReviewKind::SubjectAccess => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
@@ -200,7 +211,7 @@ impl Backend {
             let frame = frame.map_err(|error| unreadable(error.to_string()))?;
             answer.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             if answer.len() > LONGEST_ANSWER {
-                return Err(unreadable(format!("it has more than {LONGEST_ANSWER} bytes")));
+                return Err(unreadable(format!("the response has more than {LONGEST_ANSWER} bytes")));
             }
         }
         let read: Result<Value, _> = serde_json::from_slice(&answer);
@@ -210,7 +221,7 @@ impl Backend {
         }
         let document = read.map_err(|error| (ReviewError::Malformed(name, error.to_string()), false))?;
         if document["kind"] != name {
-            return Err((ReviewError::Malformed(name, "it has another kind".to_owned()), false));
+            return Err((ReviewError::Malformed(name, format!("its kind is not {name}")), false));
         }
         Ok(document)
     }

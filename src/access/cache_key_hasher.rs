@@ -30,7 +30,8 @@ impl CacheKeyHasher {
             .map_err(|_| "the system returns no random bytes".to_owned())
     }
 
-    /// The hash of several texts. Their boundaries count.
+    /// The hash of a list of byte strings. Lists that differ only in the boundaries of their strings have different
+    /// hashes.
     pub fn key<'text>(&self, texts: impl IntoIterator<Item = &'text [u8]>) -> CacheKey {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {

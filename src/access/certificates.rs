@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Error, X509Version};
 
 use super::identity::Identity;
 
-/// The key of extra under which kube-apiserver reports the certificate of a user.
+/// The key in `extra` of a user under which kube-apiserver reports the certificate.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// `.1.3.6.1.4.1.57683.2`, a user's uid in the subject (apimachinery `apis/asn1`).
@@ -29,7 +29,7 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 const COMMON_NAME: &str = "2.5.4.3";
 const ORGANIZATION: &str = "2.5.4.10";
 
-/// Accepts every certificate whose key the client has. Its authority is verified with each request.
+/// Accepts every certificate whose key the client has. Whether it leads to an authority is verified with each request.
 #[derive(Debug)]
 pub struct DeferredClientVerifier {
     algorithms: WebPkiSupportedAlgorithms,
@@ -55,11 +55,13 @@ impl ClientCertVerifier for DeferredClientVerifier {
         false
     }
 
-    /// None: clients then send the certificate that they have. Authorities change, and these hints cannot.
+    /// No hints: clients then send the certificate that they have. The hints of a listener are fixed, but the
+    /// authorities can change.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
 
+    /// Checks only the number and the length of the certificates; see [`DeferredClientVerifier`].
     fn verify_client_cert(
         &self,
         own: &CertificateDer<'_>,
@@ -105,10 +107,11 @@ impl ClientCertVerifier for DeferredClientVerifier {
 pub struct CertificateAuthorities {
     algorithms: WebPkiSupportedAlgorithms,
     anchors: Vec<TrustAnchor<'static>>,
-    /// What is known of each anchor, in the same order.
+    /// The validity and the rules of each anchor, in the same order.
     authorities: Vec<Authority>,
 }
 
+/// The parts of an authority's certificate that webpki does not check.
 #[derive(Clone, Debug)]
 struct Authority {
     /// The first and the last second of its validity, since 1970.
@@ -116,19 +119,23 @@ struct Authority {
     rules: IssuerRules,
 }
 
-/// What a certificate may issue, as Go reads it (`crypto/x509`, CheckSignatureFrom, isValid and checkChainForKeyUsage). webpki does not
-/// look at the key usage of issuers, and at nothing but the name and the key of an authority.
+/// What a certificate may issue, by Go's rules (`crypto/x509`, CheckSignatureFrom, isValid and checkChainForKeyUsage).
+/// webpki does not check the key usage of issuers, and of an authority it checks only the name and the key.
 #[derive(Clone, Copy, Debug)]
 struct IssuerRules {
     /// It may sign certificates.
     signs: bool,
     /// The certificates below it may be those of clients.
     for_clients: bool,
-    /// The most intermediate certificates below it.
+    /// The most intermediate certificates below it; `None`: no limit.
     most_below: Option<u32>,
 }
 
 impl IssuerRules {
+    /// Reads the rules from the extensions of a certificate.
+    ///
+    /// # Errors
+    /// An extension cannot be read.
     fn from_certificate(certificate: &X509Certificate<'_>) -> Result<IssuerRules, String> {
         let error = |error: X509Error| error.to_string();
         let constraints = certificate.basic_constraints().map_err(error)?.map(|extension| extension.value);
@@ -146,7 +153,7 @@ impl IssuerRules {
         })
     }
 
-    /// Whether it may issue a client's certificate with this many intermediate certificates below it.
+    /// Whether the certificate may issue that of a client, with `below` intermediate certificates between both.
     fn permit(self, below: usize) -> bool {
         let is_short = self.most_below.is_none_or(|most| u32::try_from(below).is_ok_and(|below| below <= most));
         self.signs && self.for_clients && is_short
@@ -157,10 +164,10 @@ impl IssuerRules {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateAuthoritiesError {
     /// The bundle has no certificate.
-    #[error("it has no certificate")]
+    #[error("there is no PEM certificate")]
     Empty,
     /// A certificate cannot be read.
-    #[error("its certificate {number} cannot be read: {problem}")]
+    #[error("PEM certificate {number} cannot be read: {problem}")]
     Broken {
         /// Its position, from 1.
         number: usize,
@@ -170,10 +177,11 @@ pub enum CertificateAuthoritiesError {
 }
 
 impl CertificateAuthorities {
-    /// Reads PEM.
+    /// Reads a bundle of certificates in PEM.
     ///
     /// # Errors
-    /// [`CertificateAuthoritiesError`]. One invalid certificate makes the whole bundle invalid, since a part of it would authenticate only some users.
+    /// There is no certificate, or one is invalid. One invalid certificate makes the whole bundle invalid, since a part
+    /// of it would authenticate only some users.
     pub fn read(pem: &str) -> Result<CertificateAuthorities, CertificateAuthoritiesError> {
         let (mut anchors, mut authorities) = (Vec::new(), Vec::new());
         for (index, certificate) in CertificateDer::pem_slice_iter(pem.as_bytes()).enumerate() {
@@ -196,7 +204,7 @@ impl CertificateAuthorities {
     /// Checks that a chain, the client's own certificate first, leads to one of these authorities and is valid for a client now.
     ///
     /// # Errors
-    /// The error of the library.
+    /// Why the chain is invalid, as a message of the library.
     pub fn check(&self, chain: &[CertificateDer<'static>], now: UnixTime) -> Result<(), String> {
         let Some((own, between)) = chain.split_first() else { return Err("no certificate".to_owned()) };
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
@@ -208,7 +216,11 @@ impl CertificateAuthorities {
             .map_err(|error| error.to_string())
     }
 
-    /// Checks what Go requires of the issuers of a path beyond webpki: the validity of the authority, and [`IssuerRules`] of each.
+    /// Checks what Go requires of the issuers of a path beyond webpki: that the authority is valid at `now`, in seconds
+    /// since 1970, and that [`IssuerRules`] permit each issuer.
+    ///
+    /// # Errors
+    /// An issuer is not permitted, or cannot be read.
     fn verify_issuers(&self, path: &VerifiedPath<'_>, now: i64) -> Result<(), webpki::Error> {
         // The same authority can be listed twice, with other rules.
         let is_anchor = |index: &usize| self.anchors.get(*index).is_some_and(|anchor| anchor == path.anchor());
@@ -238,7 +250,8 @@ pub struct CertificateSubject {
     pub common_name: String,
     /// All organizations, in their order.
     pub organizations: Vec<String>,
-    /// Kubernetes' attribute for a uid. With several uids, or an empty one, the certificate authenticates no user.
+    /// The values of Kubernetes' attribute for a user's uid. With several, or an empty one, the certificate
+    /// authenticates no user.
     pub uids: Vec<String>,
     /// The end of its validity, in seconds since 1970.
     pub not_after: i64,
@@ -248,8 +261,8 @@ impl CertificateSubject {
     /// Reads the subject of a certificate.
     ///
     /// # Errors
-    /// The error of the library; or a name has a string type that is not supported, such as T61String. Go reads such a name, so to skip it
-    /// could put another name in its place.
+    /// The certificate cannot be parsed, or a name has a string type that is not supported, such as T61String. Go reads
+    /// such a name, so to skip it could put another name in its place.
     pub fn read(certificate: &CertificateDer<'_>) -> Result<CertificateSubject, String> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let mut subject = CertificateSubject {
@@ -264,7 +277,7 @@ impl CertificateSubject {
                 continue;
             }
             let text = attribute.as_str().map_err(|_| {
-                format!("its subject has an attribute {kind} that is not a UTF8String, PrintableString, IA5String or NumericString")
+                format!("the subject has an attribute {kind} that is not a UTF8String, PrintableString, IA5String or NumericString")
             })?;
             match &*kind {
                 COMMON_NAME => text.clone_into(&mut subject.common_name),
@@ -275,7 +288,7 @@ impl CertificateSubject {
         Ok(subject)
     }
 
-    /// The user of the certificate; `None` without a common name.
+    /// The user of `certificate`, of which this is the subject; `None` without a common name.
     ///
     /// # Errors
     /// If the subject has several uids, or an empty one.
@@ -286,8 +299,8 @@ impl CertificateSubject {
         let uid = match &self.uids[..] {
             [] => "",
             [uid] if !uid.is_empty() => uid,
-            [_] => return Err("the uid in its subject is empty".to_owned()),
-            _ => return Err("its subject has several uids".to_owned()),
+            [_] => return Err("the uid in the subject is empty".to_owned()),
+            _ => return Err("the subject has several uids".to_owned()),
         };
         let digest: String = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
         let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={digest}")])]);

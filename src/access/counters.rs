@@ -19,11 +19,12 @@ pub enum AuthenticationMethod {
 /// The result of an authentication attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// The caller is authenticated; with [`AuthenticationMethod::None`], the caller is anonymous and may be.
+    /// The caller is authenticated; with [`AuthenticationMethod::None`], the caller is anonymous, and the request
+    /// permits that.
     Success,
     /// The credentials are invalid.
     Failure,
-    /// The API server did not review them.
+    /// The API server did not review the credentials.
     Error,
     /// Too many tokens of the address were invalid.
     Limited,
@@ -49,9 +50,13 @@ pub enum ReviewKind {
 /// The counters.
 #[derive(Debug, Default)]
 pub struct AccessCounters {
+    /// By method and result.
     authentications: [[AtomicU64; 4]; 4],
+    /// By result.
     authorizations: [AtomicU64; 3],
+    /// By kind; the first has a result, the second does not.
     reviews: [[AtomicU64; 2]; 2],
+    /// By kind and result of the lookup.
     cache: [[AtomicU64; 3]; 2],
     revoked: AtomicU64,
 }
@@ -145,27 +150,27 @@ fn read(counter: &AtomicU64) -> u64 {
 
 impl AccessCounters {
     /// Counts an attempt to authenticate by `method`, with its `result`.
-    pub(super) fn authenticated(&self, method: AuthenticationMethod, result: AttemptResult) {
+    pub(super) fn count_attempt(&self, method: AuthenticationMethod, result: AttemptResult) {
         add(&self.authentications[method as usize][result as usize]);
     }
 
     /// Counts an authorization decision.
-    pub(super) fn decided(&self, decided: DecisionResult) {
+    pub(super) fn count_decision(&self, decided: DecisionResult) {
         add(&self.authorizations[decided as usize]);
     }
 
-    /// Counts a review that was sent.
-    pub(super) fn reviewed(&self, review: ReviewKind, is_answered: bool) {
-        add(&self.reviews[review as usize][usize::from(!is_answered)]);
+    /// Counts a review that was sent. `has_result`: the API server returned a result.
+    pub(super) fn count_review(&self, review: ReviewKind, has_result: bool) {
+        add(&self.reviews[review as usize][usize::from(!has_result)]);
     }
 
     /// Counts a lookup in the cache of reviews.
-    pub(super) fn looked_up(&self, review: ReviewKind, had: CacheResult) {
-        add(&self.cache[review as usize][had as usize]);
+    pub(super) fn count_lookup(&self, review: ReviewKind, result: CacheResult) {
+        add(&self.cache[review as usize][result as usize]);
     }
 
-    /// Counts a lease that ended because a permission was revoked.
-    pub(super) fn revoked(&self) {
+    /// Counts a watch that ends because its credential or a permission is no longer valid.
+    pub(super) fn count_revocation(&self) {
         add(&self.revoked);
     }
 
@@ -179,17 +184,17 @@ impl AccessCounters {
         read(&self.authorizations[decided as usize])
     }
 
-    /// Reviews that were sent to the API server, by whether they have a result.
-    pub fn reviews(&self, review: ReviewKind, is_answered: bool) -> u64 {
-        read(&self.reviews[review as usize][usize::from(!is_answered)])
+    /// The reviews of this kind that were sent to the API server: those with a result, or those without.
+    pub fn reviews(&self, review: ReviewKind, has_result: bool) -> u64 {
+        read(&self.reviews[review as usize][usize::from(!has_result)])
     }
 
-    /// Lookups of cached review results, by status.
-    pub fn cache_requests(&self, review: ReviewKind, had: CacheResult) -> u64 {
-        read(&self.cache[review as usize][had as usize])
+    /// The lookups of cached reviews of this kind, with this result.
+    pub fn cache_requests(&self, review: ReviewKind, result: CacheResult) -> u64 {
+        read(&self.cache[review as usize][result as usize])
     }
 
-    /// Watches that ended because their user lost the permission.
+    /// Watches that ended because their credential or a permission was no longer valid.
     pub fn revocations(&self) -> u64 {
         read(&self.revoked)
     }

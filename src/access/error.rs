@@ -10,15 +10,15 @@ use crate::request::info::Incomplete;
 /// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// The request has no valid credentials; the text says which ones are valid.
+    /// The request has no valid credentials; the text for the caller says which ones are accepted.
     Unauthorized(Arc<str>),
     /// The caller cannot be authenticated now.
     AuthenticatorUnavailable,
-    /// It has a client certificate, and the certificate authorities have not been read yet.
+    /// The request has a client certificate, and the certificate authorities have not been read yet.
     AuthoritiesNotLoaded,
     /// Too many tokens of this address were invalid.
     TooManyInvalidTokens,
-    /// It impersonates another user, by this header.
+    /// The request impersonates another user, by this header.
     Impersonation(String),
     /// The caller does not have the permission.
     Forbidden(Box<Forbidden>),
@@ -37,7 +37,7 @@ impl From<Incomplete> for AccessError {
 }
 
 impl AccessError {
-    /// The rejection of a request without a decision.
+    /// The error for a request about which the API server did not decide.
     pub fn without_decision(why: &ReviewError) -> AccessError {
         match why {
             ReviewError::TooMany => AccessError::TooManyReviews,
@@ -60,7 +60,7 @@ pub struct Forbidden {
     pub reason: String,
 }
 
-/// The rejection of a request without this permission.
+/// The error for a caller that may not send a request with these attributes.
 pub(super) fn forbidden(identity: &Identity, attributes: &Attributes, reason: String) -> AccessError {
     let (user, attributes) = (identity.user.clone(), attributes.clone());
     AccessError::Forbidden(Box::new(Forbidden { user, attributes, reason }))
@@ -86,7 +86,7 @@ impl Forbidden {
                 (prefix(about), format!("{start} resource {resource} in API group {group} {place}"))
             }
         };
-        // So that no browser takes it for a page.
+        // As in kube-apiserver, so that no browser renders the message as HTML.
         let sentence = sentence.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let reason = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
         format!("{prefix}: {sentence}{reason}")

@@ -1,4 +1,5 @@
-//! Rate limits of failures: a bucket of tries for each key, refilled over time, and how many tokens of one address may fail review.
+//! Rate limits of failures: a bucket of tries for each key, refilled over time. [`TokenFailures`] limits how many
+//! tokens of one address may fail review.
 //!
 //! Each class of tokens has its own buckets, so that a flood of one class leaves the tries of the others. Pure: the caller passes the time. The
 //! number of keys is bounded; a key with a full bucket is forgotten, which changes nothing.
@@ -11,11 +12,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Tries of an address in one class at first. All Pods of a node may share one address, and after a restart of this server all of them
-/// send requests at once.
+/// Tries in a full bucket of an address in one class. All Pods of a node may share one address, and after a restart of
+/// this server all of them send requests at once.
 pub const TRIES: u32 = 100;
 
-/// Tries are returned at this rate. Each costs the API server a review.
+/// The time after which a used try is returned. Each try costs the API server a review.
 pub const EVERY: Duration = Duration::from_millis(100);
 
 /// Like [`TRIES`], for new tokens that look like those of ServiceAccounts and OpenID Connect: valid ones are among
@@ -27,17 +28,17 @@ pub const JWT_EVERY: Duration = Duration::from_millis(20);
 /// Most keys that are remembered. All further ones share one bucket.
 const MOST_KEYS: usize = 4096;
 
-/// No client has this address.
+/// The key of the bucket that all addresses beyond the maximum number of keys share. No client has this address.
 pub const OVERFLOW: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// What is known of a token before its review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenClass {
-    /// It failed a review not long ago.
+    /// It failed a review recently.
     Failed,
-    /// It is new, and no JSON Web Token that could be valid now.
+    /// It was not reviewed recently, and is not a JSON Web Token that could be valid now.
     NewOpaque,
-    /// It is new, and a JSON Web Token that could be valid now.
+    /// It was not reviewed recently, and is a JSON Web Token that could be valid now.
     NewJwt,
 }
 
@@ -51,7 +52,7 @@ impl TokenClass {
     }
 }
 
-/// How many tries there are at first, and the time after which one is returned.
+/// How many tries a full bucket has, and the time after which a used one is returned.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureBudget {
     /// The number of tries.
@@ -66,17 +67,17 @@ pub struct FailureRateLimiter<Key> {
     budget: FailureBudget,
     /// The time when the bucket of each key is full again.
     full_at: HashMap<Key, Instant>,
-    /// The key of all further ones beyond [`MOST_KEYS`].
+    /// The key of the bucket that all keys beyond [`MOST_KEYS`] share.
     overflow: Key,
 }
 
 impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
-    /// All buckets are full. No caller has the key `overflow`.
+    /// A rate limiter whose buckets are all full. `overflow` is the key of the shared bucket, which no caller may have.
     pub fn new(budget: FailureBudget, overflow: Key) -> FailureRateLimiter<Key> {
         FailureRateLimiter { budget, full_at: HashMap::new(), overflow }
     }
 
-    /// Takes one try; false when none is left.
+    /// Takes one try of a key; false if none is left.
     pub fn take(&mut self, mut key: Key, now: Instant) -> bool {
         if self.full_at.len() >= MOST_KEYS && !self.full_at.contains_key(&key) {
             self.full_at.retain(|_, full_at| *full_at > now);
@@ -94,7 +95,7 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
         true
     }
 
-    /// Returns a try that was no failure.
+    /// Returns a try that was taken for this key and did not fail.
     pub fn give_back(&mut self, mut key: Key, now: Instant) {
         if !self.full_at.contains_key(&key) {
             key = self.overflow.clone();
@@ -108,7 +109,7 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
     }
 }
 
-/// Failures by class and address.
+/// The rate limits of failed tokens, by class and client network.
 #[derive(Debug)]
 pub struct TokenFailures(Mutex<[FailureRateLimiter<IpAddr>; 3]>);
 
@@ -120,12 +121,12 @@ impl Default for TokenFailures {
 }
 
 impl TokenFailures {
-    /// Takes one try; false when none is left.
+    /// Takes one try of an address for a token of this class; false if none is left.
     pub fn take(&self, class: TokenClass, address: IpAddr, now: Instant) -> bool {
         self.lock()[class as usize].take(client_network(address), now)
     }
 
-    /// Returns a try that was no failure.
+    /// Returns a try that was taken for a token of this class and did not fail.
     pub fn give_back(&self, class: TokenClass, address: IpAddr, now: Instant) {
         self.lock()[class as usize].give_back(client_network(address), now);
     }

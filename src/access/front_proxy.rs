@@ -16,8 +16,9 @@ use crate::model::percent_decode;
 const STANDARD: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
 const STANDARD_PREFIX: &str = "x-remote-extra-";
 
-/// The user that a front proxy names (apiserver `authentication/request/headerrequest`); `None` if it names none.
-pub(super) fn described(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option<Identity> {
+/// The user that a front proxy names in the headers (apiserver `authentication/request/headerrequest`); `None` if there
+/// is no name. The group of authenticated users is not added here.
+pub(super) fn identity_from_headers(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option<Identity> {
     // Invalid UTF-8 is replaced, as Go does in a review. Leaving such a value out could give the user more permissions.
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |names: &[HeaderName]| {
@@ -44,7 +45,8 @@ pub(super) fn described(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option
     Some(Identity { user, uid: first(&front_proxy.uid_headers).unwrap_or_default(), groups, extra })
 }
 
-/// Removes the headers that name the user, after authentication.
+/// Removes the headers that name or authenticate the user: Authorization, the default headers of front proxies, and
+/// those of `front_proxy`. Call it after authentication.
 pub fn strip(headers: &mut HeaderMap, front_proxy: Option<&FrontProxy>) {
     let names_user = |name: &HeaderName| {
         let text = name.as_str();

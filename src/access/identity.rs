@@ -22,7 +22,7 @@ const PRIVILEGED: &str = "system:masters";
 pub struct Identity {
     /// The name.
     pub user: String,
-    /// Distinguishes users of one name over time; often empty.
+    /// Distinguishes users that have the same name at different times; often empty.
     pub uid: String,
     /// Groups, in the order of their source.
     pub groups: Vec<String>,
@@ -32,8 +32,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The user in the group of authenticated users (apiserver `authentication/group`), unless it is in that group or
-    /// is anonymous.
+    /// Adds the group of authenticated users (apiserver `authentication/group`), unless the user has it already or is
+    /// anonymous.
     #[must_use]
     pub fn authenticated(mut self) -> Identity {
         let is_settled = self.groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);

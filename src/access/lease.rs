@@ -1,4 +1,4 @@
-//! Authorization of long responses: credentials and permissions, checked again while a watch lasts.
+//! Authorization of long responses: credentials and permissions are checked again while a watch lasts.
 //!
 //! kube-apiserver authenticates and authorizes a watch once, when it begins, and lets it run for up to an hour. Here a watch holds an
 //! [`AuthorizationLease`] and nothing runs on its own: the holder waits until the lease is [`AuthorizationLease::due`] and then
@@ -9,11 +9,12 @@
 //!   review. They are reviewed up to a fifth sooner, so that checks are spread.
 //! - A token is also reviewed at the time of its `exp` claim. The result of the review counts, not the claim.
 //! - A client certificate ends its watches at its notAfter, and when the cluster does not trust its authority any more.
-//! - A front proxy vouches for the user of a request once. Only its own certificate can be checked again.
+//! - A front proxy names the user of a request once. Only the certificate of the front proxy can be checked again.
 //!
 //! While no API server responds, a lease holds for a minute more and is checked every ten seconds. Ending every watch
-//! for a short outage would make all clients list at once. A token whose claimed time is over does not hold for that
-//! minute.
+//! for a short outage would make all clients list at once. The lease of a token whose `exp` has passed does not hold
+//! for
+//! that minute.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,20 +37,22 @@ use super::single_flight::CacheKey;
 use super::tokens::{HeldToken, TokenReviewResult, Tokens, expires_in};
 use crate::fair_semaphore::FairSemaphore;
 
-/// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
+/// The longest time between two checks of a lease. Together with the age of a cached decision, up to ten seconds, and
+/// the duration of a review, up to ten seconds, it is five minutes.
 pub const EVERY: Duration = Duration::from_secs(280);
 
 /// How soon a check without a result is repeated.
 const AFTER_NO_RESULT: Duration = Duration::from_secs(10);
 
-/// How long a lease holds without a result.
+/// How long a lease still holds after its check was due, if no check has a result.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How soon a token is reviewed again that is valid after its claimed time: clocks differ, and upstream allows a minute.
+/// How soon a token is reviewed again that the API server accepts after the time of its `exp` claim: clocks differ, and
+/// upstream allows a minute.
 const AFTER_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Checks in progress at a time that send requests to the API server. They leave places for new requests, and users
-/// take turns.
+/// Most checks in progress at a time that send requests to the API server. The other places for reviews are left to new
+/// requests. Users take turns.
 const MOST_AT_ONCE: u64 = 20;
 
 /// How long one check may take, its time in the queue included.
@@ -67,15 +70,17 @@ pub struct Leases {
     counts: Arc<AccessCounters>,
     /// The longest time between two checks.
     every: Duration,
+    /// Limits the checks in progress to [`MOST_AT_ONCE`].
     places: Arc<FairSemaphore<ReviewFlow>>,
     permissions: Mutex<Table>,
     of_tokens: Mutex<Table>,
 }
 
+/// The leases in use, by the key of the permission or token.
 #[derive(Default)]
 struct Table {
     leases: HashMap<CacheKey, Weak<Lease>>,
-    /// The size at which leases without a holder are removed.
+    /// The number of entries at which leases without a holder are removed.
     clear_at: usize,
 }
 
@@ -85,12 +90,14 @@ pub struct Lease {
     counts: Arc<AccessCounters>,
     places: Arc<FairSemaphore<ReviewFlow>>,
     every: Duration,
-    /// The part of the interval by which each check is sooner.
+    /// The fraction of `every` by which each check is earlier, from 0 to 0.2.
     sooner: f64,
-    /// When the credential expires by its own claim.
+    /// When the credential expires, by the `exp` claim or the notAfter of the certificate; `None`: it has no such time.
     expires: Option<Instant>,
     times: Mutex<Times>,
+    /// Whether a check has found the credential or permission invalid. It never becomes valid again.
     is_ended: AtomicBool,
+    /// Is locked during a check, so that the other holders wait for its result.
     turn: sync::Mutex<()>,
 }
 
@@ -107,13 +114,15 @@ enum Check {
 enum Checked {
     Valid,
     Invalid,
+    /// The API server did not decide.
     Unknown,
 }
 
 #[derive(Clone, Copy)]
 struct Times {
+    /// The time of the next check.
     due: Instant,
-    /// The time of the last result.
+    /// The time of the last check with the result `Valid`.
     confirmed: Instant,
 }
 
@@ -130,7 +139,7 @@ impl fmt::Debug for Leases {
 }
 
 impl Table {
-    /// The lease of this key, if it is still valid and `fits`; otherwise a new one.
+    /// The lease of this key if it is in use, has not ended, and `fits`; otherwise a new one, which `make` creates.
     fn shared(&mut self, key: CacheKey, fits: impl FnOnce(&Lease) -> bool, make: impl FnOnce() -> Lease) -> Arc<Lease> {
         let shared = self.leases.get(&key).and_then(Weak::upgrade);
         if let Some(shared) = shared.filter(|shared| !shared.is_ended.load(Ordering::Relaxed) && fits(shared)) {
@@ -147,7 +156,8 @@ impl Table {
 }
 
 impl Leases {
-    /// Checks leases at least once in `every`.
+    /// Leases that are checked at least once in `every`. `config` has the current certificate authorities, and `counts`
+    /// counts the watches that end.
     pub fn new(
         authorizer: Arc<Authorizer>,
         tokens: Arc<Tokens>,
@@ -160,6 +170,7 @@ impl Leases {
         Leases { authorizer, tokens, config, counts, every, places, permissions, of_tokens }
     }
 
+    /// The reviewer of tokens.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.tokens
     }
@@ -169,7 +180,8 @@ impl Leases {
         &self.authorizer
     }
 
-    /// The lease of a request that was just authorized: its credential and the permissions that were checked.
+    /// The lease of a request that was just authorized: `credential` authenticated `identity`, and `decided` are the
+    /// permissions that were checked.
     pub fn lease(
         &self,
         credential: &Credential,
@@ -180,7 +192,8 @@ impl Leases {
         AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).collect())
     }
 
-    /// Whether a credential is valid now, without the cache; `None` if that is not known.
+    /// Checks whether a credential still authenticates `identity`, without the cache. `None` if the API server does not
+    /// decide.
     pub async fn confirm(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<bool> {
         let Some(check) = self.check(credential, identity) else { return Some(true) };
         match check.run().await {
@@ -190,7 +203,8 @@ impl Leases {
         }
     }
 
-    /// The lease of a permission, shared by all requests that need the same one.
+    /// The lease of a permission, shared by all requests that need the same one. `None` if the permission needs no
+    /// review.
     fn permission(&self, identity: &Identity, attributes: &Attributes) -> Option<Arc<Lease>> {
         let request = self.authorizer.review_request(identity, attributes)?;
         let key = request.key;
@@ -202,7 +216,7 @@ impl Leases {
         Some(table.shared(key, |_| true, make))
     }
 
-    /// The lease of a credential, shared by all requests that use it.
+    /// The lease of a credential. That of a token is shared by all requests that use it. `None` for anonymous users.
     fn credential(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Arc<Lease>> {
         let check = self.check(credential, identity)?;
         match credential {
@@ -218,14 +232,15 @@ impl Leases {
             Credential::Certificate(peer) | Credential::FrontProxy(peer) => {
                 let left =
                     peer.not_after().map(|end| Duration::from_secs(end.saturating_sub(UnixTime::now().as_secs())));
-                // Any key will do: connections begin at different times.
+                // The key only spreads the times of checks. Connections begin at different times anyway, so all have
+                // the same key.
                 Some(Arc::new(Lease::new(self, check, &[0; 32], left.map(after_now))))
             }
             Credential::None => None,
         }
     }
 
-    /// How the validity of a credential is checked again.
+    /// How a credential is checked again; `None` for anonymous users, who have none.
     fn check(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Check> {
         let (config, identity) = (self.config.clone(), identity.clone());
         Some(match credential {
@@ -237,10 +252,9 @@ impl Leases {
     }
 }
 
-/// The time after `left`, or a far one if a clock cannot express it.
+/// The time when `left` has passed from now. If an `Instant` cannot represent it, a time that never comes.
 fn after_now(left: Duration) -> Instant {
     let now = Instant::now();
-    // A time beyond what a clock can hold never comes.
     now.checked_add(left).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)))
 }
 
@@ -255,17 +269,17 @@ impl AuthorizationLease {
         self.0.iter().map(|lease| lease.times().due).min()
     }
 
-    /// Whether a part must be checked now. Another holder may have checked it before.
+    /// Whether a part must be checked now. False if another holder has checked it in the meantime.
     pub fn is_due(&self) -> bool {
         self.0.iter().any(|lease| lease.is_due())
     }
 
-    /// Bytes of its permissions in memory, also of those that holders share.
+    /// Bytes of its permissions in memory. A permission that several holders share counts for each of them.
     pub fn held_bytes(&self) -> usize {
         self.0.iter().map(|lease| lease.check.held_bytes()).sum()
     }
 
-    /// Checks the parts that are due. False if a part is not valid, and from then on.
+    /// Checks the parts that are due. Returns false if a part is not valid any more; then it stays false.
     pub async fn renew(&self) -> bool {
         for lease in self.0.iter() {
             if lease.is_due() && !lease.renew().await {
@@ -277,6 +291,7 @@ impl AuthorizationLease {
 }
 
 impl Lease {
+    /// A lease whose credential or permission was checked just now. `key` spreads the times of checks.
     fn new(leases: &Leases, check: Check, key: &CacheKey, expires: Option<Instant>) -> Lease {
         let now = Instant::now();
         let mut lease = Lease {
@@ -295,7 +310,7 @@ impl Lease {
         lease
     }
 
-    /// The time of the next check after one that succeeded now.
+    /// The time of the next check, if one has succeeded at `now`.
     fn next(&self, now: Instant) -> Instant {
         let regular = now + self.every.mul_f64(1.0 - self.sooner);
         match self.expires {
@@ -310,18 +325,18 @@ impl Lease {
         self.is_ended.load(Ordering::Relaxed) || self.times().due <= Instant::now()
     }
 
-    /// Checks the lease again if that is due; false when it has ended.
+    /// Checks the lease again if that is due. Returns false, and counts a watch that ends, if it has ended.
     async fn renew(&self) -> bool {
         let _turn = self.turn.lock().await;
         if self.is_ended.load(Ordering::Relaxed) {
-            self.counts.revoked();
+            self.counts.count_revocation();
             return false;
         }
         let times = self.times();
         if times.due > Instant::now() {
             return true;
         }
-        let checked = self.checked().await;
+        let checked = self.run_check().await;
         let now = Instant::now();
         let is_expired = self.expires.is_some_and(|expires| expires <= now);
         let next = match checked {
@@ -335,14 +350,15 @@ impl Lease {
             Some(next) => *self.times.lock().unwrap_or_else(PoisonError::into_inner) = next,
             None => {
                 self.is_ended.store(true, Ordering::Relaxed);
-                self.counts.revoked();
+                self.counts.count_revocation();
             }
         }
         next.is_some()
     }
 
-    /// Checks whether the credential or permission is still valid.
-    async fn checked(&self) -> Checked {
+    /// Checks whether the credential or permission is still valid. A check that asks the API server waits for its turn,
+    /// and is `Unknown` after [`LONGEST_CHECK`].
+    async fn run_check(&self) -> Checked {
         let is_over = || self.expires.is_some_and(|expires| expires <= Instant::now());
         match &self.check {
             // Nothing can extend a certificate.
@@ -358,23 +374,23 @@ impl Lease {
         }
     }
 
-    /// When the lease was checked last, and when the next check is due.
+    /// The times of the last successful check and of the next one.
     fn times(&self) -> Times {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Check {
-    /// Memory of the check with its lease, in bytes.
+    /// Memory of the check with its lease, in bytes; 0 for credentials.
     fn held_bytes(&self) -> usize {
         match self {
             Check::Permission { request, .. } => size_of::<Lease>() + request.held_bytes(),
-            // They are shared by token or connection.
+            // All requests of a token or a connection share its lease, so it is not counted for each.
             Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
         }
     }
 
-    /// The flow in whose turn the check runs.
+    /// The flow in whose turn the check runs: that of the user, or of the address of a front proxy.
     fn flow(&self) -> ReviewFlow {
         match self {
             Check::Permission { request, .. } => request.flow(),
@@ -383,7 +399,8 @@ impl Check {
         }
     }
 
-    /// Decides again: with a review, or with the current certificate authorities.
+    /// Runs the check once: with a review, or with the current certificate authorities. A token that authenticates
+    /// another user now is invalid.
     async fn run(&self) -> Checked {
         let checked = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
         match self {

@@ -16,7 +16,8 @@ pub struct RecentKeys {
     keep: Duration,
     /// When each key expires.
     until: HashMap<CacheKey, Instant>,
-    /// In the order of insertion. An entry whose time differs from that of the set is outdated.
+    /// Keys and when they expire, in the order of insertion. An entry is outdated if `until` has another time for its
+    /// key.
     order: VecDeque<(CacheKey, Instant)>,
 }
 
@@ -26,14 +27,14 @@ impl RecentKeys {
         RecentKeys { most, keep, until: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// Whether the key is in the set.
+    /// Whether the key is in the set and has not expired.
     pub fn contains(&self, key: &CacheKey, now: Instant) -> bool {
         self.until.get(key).is_some_and(|until| *until > now)
     }
 
-    /// Adds a key, or extends its time.
+    /// Adds a key, or extends the time until it expires. May remove the oldest keys.
     pub fn insert(&mut self, key: CacheKey, now: Instant) {
-        // Extended only in the second half of its time, so that a key has few entries in `order`.
+        // The time is extended only in its second half, so that a key has few entries in `order`.
         if self.until.get(&key).is_some_and(|until| *until > now + self.keep / 2) {
             return;
         }

@@ -31,7 +31,8 @@ pub enum AccessAnswer {
     Denied(String),
 }
 
-/// A TokenReview of a token for any of these audiences; if there are none, for the audience of the API server.
+/// A TokenReview as JSON, for a token with any of these audiences; if there are none, with the audience of the API
+/// server.
 pub fn token_review(token: &str, audiences: &[String]) -> Value {
     let mut spec = json!({ "token": token });
     if !audiences.is_empty() {
@@ -40,7 +41,7 @@ pub fn token_review(token: &str, audiences: &[String]) -> Value {
     json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec })
 }
 
-/// Reads the response to a TokenReview for `audiences`.
+/// Reads the response to a TokenReview that was sent for `audiences`.
 pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
     let status = &review["status"];
     // An API server that does not support audiences returns none. The audience of the token is not known then.
@@ -66,7 +67,7 @@ pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
     if is_ours && !identity.user.is_empty() { TokenAnswer::Known(identity) } else { TokenAnswer::Unknown }
 }
 
-/// `spec` of a SubjectAccessReview.
+/// The field `spec` of a SubjectAccessReview that asks whether `identity` may send a request with these attributes.
 pub fn access_spec(identity: &Identity, attributes: &Attributes) -> Value {
     let mut spec = Map::new();
     match &attributes.resource {
@@ -91,7 +92,7 @@ pub fn access_spec(identity: &Identity, attributes: &Attributes) -> Value {
     Value::Object(spec)
 }
 
-/// A SubjectAccessReview of a spec, as text.
+/// A SubjectAccessReview as JSON text. `spec` is that of [`access_spec`] as JSON text.
 pub fn access_review(spec: &str) -> String {
     format!(r#"{{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{spec}}}"#)
 }
@@ -99,7 +100,7 @@ pub fn access_review(spec: &str) -> String {
 /// Longer reasons are cut, in bytes: they are cached for each request, and RBAC's can be long.
 const LONGEST_REASON: usize = 1024;
 
-/// The reason in a response, up to a length.
+/// The reason or error in a response, cut to [`LONGEST_REASON`]; empty if it is missing.
 fn reason(text: &Value) -> String {
     let text = text.as_str().unwrap_or_default();
     if text.len() <= LONGEST_REASON {
@@ -109,7 +110,7 @@ fn reason(text: &Value) -> String {
     format!("{}...", &text[..end])
 }
 
-/// Reads the response to a SubjectAccessReview. `denied` has precedence.
+/// Reads the response to a SubjectAccessReview. A response that is both allowed and denied is denied.
 pub fn access_answer(review: &Value) -> AccessAnswer {
     let status = &review["status"];
     if status["allowed"] == true && status["denied"] != true {
@@ -118,7 +119,8 @@ pub fn access_answer(review: &Value) -> AccessAnswer {
     AccessAnswer::Denied(reason(&status["reason"]))
 }
 
-/// `None` for operators that reviews lack. Without the requirement, the review is about more objects, not fewer.
+/// A requirement of a selector as JSON, for a SubjectAccessReview. `None` for operators that reviews do not have:
+/// without the requirement, the review is about more objects, not fewer.
 fn requirement(key: &str, operator: &Operator) -> Option<Value> {
     let name = Some(operator.name()).filter(|name| name.is_in(Dialect::Requirement))?;
     let mut requirement = json!({ "key": key, "operator": name.as_str() });
@@ -149,7 +151,7 @@ fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     Value::Object(about)
 }
 
-/// Leaves out empty texts, as Go's `omitempty` does.
+/// Inserts a string unless it is empty, as Go's `omitempty` does.
 fn put(map: &mut Map<String, Value>, key: &str, text: &str) {
     if !text.is_empty() {
         map.insert(key.to_owned(), Value::from(text));

@@ -1,10 +1,10 @@
-//! Which permissions a request needs: those of the request itself, or those of a View that it goes through.
+//! The permissions that a request needs: those for the request itself, or those for a request through a View.
 
 use std::sync::Arc;
 
 use super::attributes::{Attributes, RequiredPermissions};
 
-/// Which permissions a request needs.
+/// Whether a request goes through a View, and so which permissions it needs.
 #[derive(Clone, Copy)]
 pub enum AuthorizationScope<'a> {
     /// The permission for the request itself.
@@ -23,8 +23,8 @@ pub struct ViewScope<'a> {
 }
 
 impl ViewScope<'_> {
-    /// The permissions that are checked for a request with these attributes.
-    pub(super) fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
+    /// The permissions that a request with these attributes needs in order to go through the View.
+    pub(super) fn required_permissions(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {
             ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
             ViewPermission::Use | ViewPermission::Missing => {

@@ -53,7 +53,7 @@ impl std::fmt::Debug for Pair {
 pub struct SelfSignedCertificate {
     /// One authority, or two while clients learn the newer one; the older first.
     pub authorities: Vec<Pair>,
-    /// The serving certificate, signed by one of them.
+    /// The serving certificate, signed by one of the authorities.
     pub serving: Pair,
 }
 
@@ -79,22 +79,27 @@ pub enum Due {
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
-    /// The error of the library.
+    /// The library that creates certificates returned an error.
     #[error("cannot create a self-signed certificate: {0}")]
     Library(#[from] rcgen::Error),
-    /// Something is due after all steps.
+    /// A further renewal is due directly after all steps of one.
     #[error("internal error: the new self-signed certificate is not valid")]
     Endless,
 }
 
 /// The parts of a certificate that decide whether it has to be renewed.
 struct Facts {
+    /// The notBefore, in seconds since 1970.
     begins: u64,
+    /// The notAfter, in seconds since 1970.
     ends: u64,
+    /// The name of the issuer, DER.
     issuer: Vec<u8>,
+    /// The name of the subject, DER.
     subject: Vec<u8>,
     key_identifier: Option<Vec<u8>>,
     authority_key_identifier: Option<Vec<u8>>,
+    /// The DNS names and IP addresses for which the certificate is valid.
     names: Vec<String>,
 }
 
@@ -137,20 +142,21 @@ impl Facts {
         self.ends.saturating_sub(self.begins)
     }
 
-    /// The time at which `parts` sixths of the validity are left.
-    fn left(&self, parts: u64) -> u64 {
-        self.ends.saturating_sub(self.life() / 6 * parts)
+    /// The time at which `sixths` of the validity are left, in seconds since 1970.
+    fn time_with_sixths_left(&self, sixths: u64) -> u64 {
+        self.ends.saturating_sub(self.life() / 6 * sixths)
     }
 
-    /// Whether this authority issued that certificate, by subject and key identifiers.
-    fn signed(&self, other: &Facts) -> bool {
+    /// Whether this authority issued the certificate `other`, by subject and key identifiers. The signature is not
+    /// verified.
+    fn has_issued(&self, other: &Facts) -> bool {
         self.subject == other.issuer
             && self.key_identifier.is_some()
             && self.key_identifier == other.authority_key_identifier
     }
 }
 
-/// A DNS name or an IP address as text; `None` for other names.
+/// A DNS name or an IP address of a certificate as text; `None` for other names.
 fn name(name: &GeneralName<'_>) -> Option<String> {
     if let GeneralName::DNSName(name) = name {
         return Some((*name).to_owned());
@@ -172,25 +178,34 @@ pub fn due(now: u64, current: Option<&SelfSignedCertificate>, names: &[String]) 
     if authorities[youngest].ends <= now {
         return Due::Everything;
     }
-    if authorities[youngest].left(2) <= now {
+    if authorities[youngest].time_with_sixths_left(2) <= now {
         return Due::Authority;
     }
     // The oldest signs until a sixth of its life is left.
-    let signer = authorities.iter().position(|authority| authority.left(1) > now).unwrap_or(youngest);
+    let can_sign = |authority: &Facts| authority.time_with_sixths_left(1) > now;
+    let signer = authorities.iter().position(can_sign).unwrap_or(youngest);
     let serving = Facts::read(&current.serving);
     let is_good = |serving: &Facts| {
         let has = |name: &String| serving.names.contains(name);
-        authorities[signer].signed(serving) && serving.left(2) > now && serving.begins <= now && names.iter().all(has)
+        authorities[signer].has_issued(serving)
+            && serving.time_with_sixths_left(2) > now
+            && serving.begins <= now
+            && names.iter().all(has)
     };
     let Some(serving) = serving.filter(is_good) else { return Due::Serving { signer } };
-    let changes = [serving.left(2), authorities[youngest].left(2), authorities[signer].left(1)];
+    let changes = [
+        serving.time_with_sixths_left(2),
+        authorities[youngest].time_with_sixths_left(2),
+        authorities[signer].time_with_sixths_left(1),
+    ];
     Due::Nothing { until: changes.into_iter().filter(|time| *time > now).min().unwrap_or(now) }
 }
 
-/// Renews what is due: the serving certificate, or the authority. Returns the same state if nothing is.
+/// Renews what is due at `now`, in seconds since 1970, for a server with these `names`: the serving certificate, or the
+/// authority. Returns `current` unchanged if nothing is due.
 ///
 /// # Errors
-/// [`SelfSignedError`].
+/// A certificate cannot be created, for instance because a name is invalid.
 pub fn renew(
     now: u64,
     current: Option<SelfSignedCertificate>,
@@ -232,7 +247,8 @@ impl SelfSignedCertificate {
         [self.serving.certificate.clone(), self.serving.key.clone(), self.bundle(), keys]
     }
 
-    /// Reads the contents of [`FILES`]; `None` if they are invalid.
+    /// Reads the contents of [`FILES`], in their order. `None` if there is no authority, or not one key for each. The
+    /// certificates are not parsed here.
     pub fn read(files: &[String; 4]) -> Option<SelfSignedCertificate> {
         let [certificate, key, bundle, keys] = files;
         let (certificates, keys) = (blocks(bundle), blocks(keys));
@@ -248,14 +264,14 @@ impl SelfSignedCertificate {
     }
 }
 
-/// The PEM blocks of a text.
+/// Splits a text into its PEM blocks, each up to the end of its line `-----END`.
 fn blocks(text: &str) -> Vec<String> {
     let ends = text.match_indices("-----END ").filter_map(|(at, _)| Some(at + text[at..].find('\n')? + 1));
     let mut begun = 0;
     ends.map(|end| text[std::mem::replace(&mut begun, end)..end].to_owned()).collect()
 }
 
-/// Parameters that authorities and serving certificates share. `now` is in seconds since 1970.
+/// The parameters that authorities and serving certificates share: valid for `days` from `now`, in seconds since 1970.
 fn parameters(now: u64, days: u64) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     let at = |seconds: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
@@ -276,7 +292,8 @@ fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// Creates a serving certificate for these names, signed by the authority.
+/// Creates a serving certificate for these names (DNS names and addresses), signed by the authority and valid from
+/// `now`, in seconds since 1970.
 fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, SERVING_DAYS);
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache@{now}"));

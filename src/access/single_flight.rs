@@ -1,8 +1,9 @@
 //! A TTL cache with request coalescing (single flight): concurrent callers with the same key share one request.
 //!
 //! The number of entries is bounded, and the least recently used one is evicted first (apiserver `util/cache` LRUExpireCache with the single
-//! flight of `authentication/token/cache`). Nothing runs in the background: the callers that wait for a request drive it, and it is dropped when
-//! the last of them is. Does not know what is requested.
+//! flight of `authentication/token/cache`). Nothing runs in the background: the callers that wait for a request poll
+//! it, and it is dropped when the last of them is dropped. The type of the request and of its answer is up to the
+//! caller.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,18 +18,18 @@ use tokio::time::Instant;
 /// A keyed hash of a request; see [`super::cache_key_hasher`].
 pub type CacheKey = [u8; 32];
 
-/// The status of a lookup.
+/// How a lookup got its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheResult {
     /// The answer was cached.
     Hit,
-    /// Another caller was requesting it.
+    /// A request of another caller was in progress, and its answer is shared.
     Shared,
     /// A new request was sent.
     Miss,
 }
 
-/// Answers by key.
+/// A cache of answers by key.
 pub struct SingleFlightCache<Answer: Clone> {
     entries: Mutex<Entries<Answer>>,
     most: usize,
@@ -38,18 +39,22 @@ pub struct SingleFlightCache<Answer: Clone> {
 
 struct Entries<Answer: Clone> {
     entries: HashMap<CacheKey, Entry<Answer>>,
-    /// Keys in the order of their last use.
+    /// Keys by the number of their last use.
     order: BTreeMap<u64, CacheKey>,
+    /// The number of uses so far.
     uses: u64,
 }
 
 struct Entry<Answer: Clone> {
+    /// The number of its last use.
     used: u64,
     state: State<Answer>,
 }
 
 enum State<Answer: Clone> {
+    /// A request in progress, as long as a caller waits for it.
     Request(WeakShared<BoxFuture<'static, Answer>>),
+    /// An answer, and the time until which it is valid.
     Known(Answer, Instant),
 }
 
@@ -60,13 +65,13 @@ impl<Answer: Clone> fmt::Debug for SingleFlightCache<Answer> {
 }
 
 impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
-    /// A cache of at most this many answers, each for the time that `keep` returns.
+    /// A cache of at most `most` answers, each for the time that `keep` returns; `None`: the answer is not cached.
     pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<SingleFlightCache<Answer>> {
         let entries = Entries { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
         Arc::new(SingleFlightCache { entries: Mutex::new(entries), most, keep })
     }
 
-    /// The cached answer, if it has not expired.
+    /// The cached answer; `None` if there is none, or it has expired. Does not wait for a request in progress.
     pub fn cached(&self, key: &CacheKey) -> Option<Answer> {
         let mut entries = self.entries();
         match entries.look(key)? {
@@ -75,7 +80,8 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         }
     }
 
-    /// The response to a request: a cached one, that of a request in progress, or that of a new request, which `start` sends.
+    /// The answer for a key, and how it was found: in the cache, from a request in progress, or from the new request
+    /// that `start` returns.
     pub async fn get<Request>(self: &Arc<Self>, key: CacheKey, start: impl FnOnce() -> Request) -> (Answer, CacheResult)
     where
         Request: Future<Output = Answer> + Send + 'static,
@@ -95,7 +101,8 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         self.get_or_start(key, false, start).await
     }
 
-    /// Returns a cached answer if `accepts_kept`, joins a request in progress, or starts one.
+    /// Returns a cached answer if `accepts_kept`; otherwise the answer of a request in progress, or of the new one that
+    /// `start` returns.
     async fn get_or_start<Request>(
         self: &Arc<Self>,
         key: CacheKey,
@@ -128,7 +135,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         (flight.await, had)
     }
 
-    /// The shared request, which stores its answer when it completes.
+    /// Makes a request shareable. When it completes, it stores its answer in the cache.
     fn begin(
         self: &Arc<Self>,
         key: CacheKey,
@@ -155,7 +162,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
 }
 
 impl<Answer: Clone> Entries<Answer> {
-    /// Looks up an entry, and marks it as used last.
+    /// Looks up an entry, which may have expired, and marks it as used last.
     fn look(&mut self, key: &CacheKey) -> Option<&State<Answer>> {
         let entry = self.entries.get_mut(key)?;
         self.order.remove(&entry.used);
@@ -165,7 +172,7 @@ impl<Answer: Clone> Entries<Answer> {
         Some(&entry.state)
     }
 
-    /// Stores an entry, and evicts the one that was used least recently when there are too many.
+    /// Stores an entry, and evicts those that were used least recently while there are more than `most`.
     fn put(&mut self, key: CacheKey, state: State<Answer>, most: usize) {
         self.uses += 1;
         let used = self.uses;

@@ -1,11 +1,10 @@
 //! Bearer tokens: their owners, by TokenReview, cached for ten seconds under a keyed hash.
 //!
 //! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid
-//! results are cached, errors are not. A token that is malformed or expired comes as an error.
-//! [`super::failure_rate_limiter`] bounds the reviews of tokens that fail, by address. A token that was valid not long
-//! ago is reviewed without a try of its address, and new tokens have tries of their own. The token itself is in memory
-//! only during its review. For a watch that it opened it stays as long as the watch ([`HeldToken`]), since it is
-//! reviewed again.
+//! results are cached, errors are not. The review of a malformed or expired token is an error too.
+//! [`super::failure_rate_limiter`] limits the reviews of tokens that fail, by address. The limit does not apply to a
+//! token that was valid recently, and new tokens have a limit of their own. The token itself is in memory only during
+//! its review, or as long as a watch that it opened ([`HeldToken`]), since it is then reviewed again.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -34,17 +33,18 @@ use crate::fair_semaphore::FairSemaphore;
 /// How long the result of a review is cached.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// Cached results. Upstream expects tokens of 5,000 nodes, and as many namespaces again.
+/// Most cached results. Upstream expects the tokens of 5,000 nodes, and of as many namespaces.
 const MOST: usize = 32 * 1024;
 
-/// How long a token counts as known after it was valid. Clients that send requests less often count as new.
+/// How long a token counts as recently valid after a review that accepted it. A token that is used less often counts as
+/// new.
 const KNOWN_FOR: Duration = Duration::from_secs(3600);
 
-/// How long a token counts as one that failed.
+/// How long a token counts as failed after a review that rejected it.
 const FAILED_FOR: Duration = Duration::from_secs(600);
 
-/// Reviews in progress at a time of tokens that are not known. It is a part of the places of [`Backend`], so that the rest stays
-/// for known tokens and for permissions.
+/// Most reviews in progress at a time of tokens that were not valid recently. [`Backend`] has more places: the others
+/// are left to the reviews of other tokens and of permissions.
 const MOST_NEW_AT_ONCE: u64 = 50;
 
 /// How far the clocks of this server and of the one that made a token may differ; upstream's leeway.
@@ -55,18 +55,18 @@ const LEEWAY: Duration = Duration::from_secs(60);
 pub enum TokenReviewResult {
     /// The token is valid; its user.
     Authenticated(Arc<Identity>),
-    /// It is invalid, expired, malformed, or for another audience.
+    /// The token is invalid, expired, malformed, or for another audience.
     Rejected {
         /// Whether the result may be cached.
         is_cacheable: bool,
     },
-    /// The API server did not review it.
+    /// The API server did not review the token.
     Unavailable(ReviewError),
-    /// It was not reviewed, because too many tokens of this address failed.
+    /// The token was not reviewed, because too many tokens of this address failed.
     RateLimited,
 }
 
-/// The cached result of a token.
+/// The result of looking a token up in the cache.
 #[derive(Debug)]
 pub enum CachedReview {
     /// A cached result.
@@ -98,10 +98,11 @@ pub struct Tokens {
     backend: Arc<Backend>,
     counts: Arc<AccessCounters>,
     hasher: Arc<CacheKeyHasher>,
+    /// Cached results of reviews.
     owners: Arc<SingleFlightCache<TokenReviewResult>>,
     failures: TokenFailures,
     seen: Mutex<Seen>,
-    /// Places for reviews of tokens that are not known, shared by address.
+    /// Limits the reviews of tokens that were not valid recently to [`MOST_NEW_AT_ONCE`]. Addresses take turns.
     new: Arc<FairSemaphore<ReviewFlow>>,
     /// Accepted audiences.
     audiences: Vec<String>,
@@ -111,7 +112,7 @@ pub struct Tokens {
     accepted: Arc<str>,
 }
 
-/// Tokens by the result of their last review.
+/// The tokens that were reviewed recently, by the result of their last review.
 #[derive(Debug)]
 struct Seen {
     valid: RecentKeys,
@@ -119,7 +120,7 @@ struct Seen {
 }
 
 impl Tokens {
-    /// Accepts tokens for any of `audiences`, and those for the API server if that is wanted.
+    /// Accepts tokens for any of `audiences`, and those for the API server if `accept_api_audience`.
     pub fn new(
         backend: Arc<Backend>,
         counts: Arc<AccessCounters>,
@@ -149,24 +150,26 @@ impl Tokens {
         }
     }
 
-    /// The error for a request whose user is unknown.
+    /// The error for a request without valid credentials; it says which ones are accepted.
     pub(super) fn unauthorized(&self) -> AccessError {
         AccessError::Unauthorized(self.accepted.clone())
     }
 
-    /// The cached review of a token.
+    /// Looks up the cached review of a token. Sends nothing.
     pub fn look_up(&self, token: &str) -> CachedReview {
         let key = self.key(token);
         match self.owners.cached(&key) {
             Some(owner) => {
-                self.counts.looked_up(ReviewKind::Token, CacheResult::Hit);
+                self.counts.count_lookup(ReviewKind::Token, CacheResult::Hit);
                 CachedReview::Hit(owner)
             }
             None => CachedReview::Miss(key),
         }
     }
 
-    /// The owner of a token that came from an address, given what the cache has.
+    /// The user of a token: the cached result in `looked_up`, which [`Tokens::look_up`] returned, or that of a review.
+    /// `address` is that of the client: a review of a token that was not valid recently takes one of its tries. `None`:
+    /// without limit.
     pub async fn owner(&self, token: &str, looked_up: CachedReview, address: Option<IpAddr>) -> TokenReviewResult {
         let key = match looked_up {
             CachedReview::Hit(owner) => return owner,
@@ -185,9 +188,9 @@ impl Tokens {
         if owner == TokenReviewResult::RateLimited {
             return owner;
         }
-        self.counts.looked_up(ReviewKind::Token, had);
+        self.counts.count_lookup(ReviewKind::Token, had);
         if had == CacheResult::Miss {
-            self.note(key, &owner);
+            self.record(key, &owner);
             if let (Some((class, address)), false) =
                 (class.zip(address), matches!(owner, TokenReviewResult::Rejected { .. }))
             {
@@ -197,13 +200,14 @@ impl Tokens {
         owner
     }
 
-    /// Reviews a token of `user` again, without the cache.
+    /// Reviews a token again, without the cache and without the limit on failures. `user` is the name of its last known
+    /// user, in whose flow the review is sent.
     pub async fn confirm(&self, token: &HeldToken, user: &str) -> TokenReviewResult {
         let key = self.key(&token.0);
         let (owner, had) =
             self.owners.refresh(key, || self.review_token(&token.0, ReviewFlow::user(user), false)).await;
-        self.counts.looked_up(ReviewKind::Token, had);
-        self.note(key, &owner);
+        self.counts.count_lookup(ReviewKind::Token, had);
+        self.record(key, &owner);
         owner
     }
 
@@ -232,8 +236,8 @@ impl Tokens {
         Some(if could_be_valid { TokenClass::NewJwt } else { TokenClass::NewOpaque })
     }
 
-    /// Remembers that a token was accepted or rejected.
-    fn note(&self, key: CacheKey, owner: &TokenReviewResult) {
+    /// Records that a token was accepted or rejected. Ignores other results.
+    fn record(&self, key: CacheKey, owner: &TokenReviewResult) {
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match owner {
@@ -249,7 +253,9 @@ impl Tokens {
         }
     }
 
-    /// Sends a review for all audiences, then one for the API server's own audience, whose name is not known here.
+    /// Sends a review for all accepted audiences. If that does not accept the token, and tokens for the API server are
+    /// accepted too, sends another one for the API server's own audience, whose name is not known here. `is_new`: the
+    /// token was not valid recently, so the review waits for a place of `new`.
     fn review_token(
         &self,
         token: &str,
@@ -289,7 +295,8 @@ impl Tokens {
     }
 }
 
-/// A text about the credentials that are accepted. A token for another audience is the most common mistake.
+/// The text for a caller without valid credentials: which ones are accepted. It names the audiences, because a token
+/// for another audience is the most common mistake.
 fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
     let own = match audiences {
         [] => None,
@@ -300,8 +307,8 @@ fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
     format!("use a valid token {tokens}, or a client certificate that the API server accepts")
 }
 
-/// Claims of a JSON Web Token. They are not verified here. They only decide whose tries a review takes, and when a valid token is
-/// reviewed again.
+/// Claims of a JSON Web Token. They are not verified here. They only decide the class of a token that is not known, and
+/// when a valid token is reviewed again.
 #[derive(Debug, Deserialize)]
 struct Claims {
     /// When it expires, in seconds since 1970.
@@ -309,7 +316,7 @@ struct Claims {
 }
 
 impl Claims {
-    /// Reads a token; `None` if it is no JSON Web Token.
+    /// Reads the claims of a token; `None` if it is not a JSON Web Token.
     fn read(token: &str) -> Option<Claims> {
         let mut parts = token.split('.');
         let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -318,13 +325,13 @@ impl Claims {
         serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
     }
 
-    /// Whether the time in `exp` has passed, with some leeway for clocks.
+    /// Whether the time in `exp` has passed by more than [`LEEWAY`]; false without the claim.
     fn is_expired(&self, now: UnixTime) -> bool {
         self.exp.is_some_and(|expires| expires + LEEWAY.as_secs_f64() < now.as_secs() as f64)
     }
 }
 
-/// The time until the token expires by its own claim; `None` without the claim.
+/// The time until the token expires by its `exp` claim, zero if that time has passed; `None` without the claim.
 pub(super) fn expires_in(token: &HeldToken) -> Option<Duration> {
     let expires = Claims::read(&token.0)?.exp?;
     let left = expires - UnixTime::now().as_secs() as f64;
@@ -333,7 +340,7 @@ pub(super) fn expires_in(token: &HeldToken) -> Option<Duration> {
 }
 
 /// The bearer token of a request (apiserver `authentication/request/bearertoken`): the second word of the first
-/// Authorization header.
+/// Authorization header. `None` if there is none, or the header has another scheme.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let mut words = text.split(' ');

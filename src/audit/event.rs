@@ -1,7 +1,8 @@
 //! An `audit.k8s.io/v1` event (apiserver `pkg/apis/audit/v1`) at level Metadata.
 //!
-//! Members have upstream's order and are omitted where upstream omits them, so that readers of kube-apiserver's log can read this one.
-//! Times have six digits of a second (apimachinery MicroTime). `server` makes events of requests.
+//! Fields have upstream's order and are omitted where upstream omits them, so that programs that read kube-apiserver's
+//! log can read this one. Times have six digits of a second (apimachinery MicroTime). `server` creates the events of
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -21,34 +22,38 @@ pub const REASON: &str = "authorization.k8s.io/reason";
 /// Annotation: the View of a request.
 pub const VIEW: &str = "view.fieldcache.dev/view";
 
-/// The annotation with the reason why that View is not served. The response has it only for callers that may use the View.
+/// The annotation with the reason why that View is not served. The response has the reason only for callers that may
+/// use the View.
 pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 
-/// Longer user agents are cut, as upstream cuts them (apiserver `pkg/audit/request.go`); of rejected requests every text that the
-/// caller chooses is cut.
+/// The maximum length of a user agent, in bytes; longer ones are truncated as upstream does (apiserver
+/// `pkg/audit/request.go`). In events of rejected requests, this is the maximum of every string that the caller
+/// chooses.
 const LONGEST: usize = 1024;
+/// The end of a truncated string.
 const CUT: &str = "...TRUNCATED";
 
-/// Longer URIs are cut. A URI can have a mebibyte. A user of a View could otherwise fill the disk of the log with a few
-/// requests a second.
+/// The maximum length of a URI, in bytes; longer ones are truncated. A URI can have a mebibyte. A user of a View could
+/// otherwise fill the disk of the log with a few requests a second.
 const LONGEST_URI: usize = 16 << 10;
 
-/// Most addresses of an event. The client chooses all but the last, and each takes many times as much memory as in the header.
+/// The maximum number of addresses of an event. The client chooses all but the last one, and each takes many times as
+/// much memory as in the header.
 pub const MOST_ADDRESSES: usize = 16;
 
-/// Levels of a Status with texts, down to the causes in its details.
+/// The number of levels of a Status that have strings, down to the causes in its details.
 const STATUS_DEPTH: usize = 4;
 
 /// The stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Stage {
-    /// The head of a long response has been sent.
+    /// The status and the headers of a stream have been sent.
     ResponseStarted,
     /// The response has ended.
     ResponseComplete,
 }
 
-/// The object of a request. Empty members are omitted.
+/// The object of a request. Empty fields are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
@@ -67,7 +72,7 @@ pub struct ObjectReference {
     pub subresource: String,
 }
 
-/// One event.
+/// One event of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The id, which the response has in the header `Audit-Id`.
@@ -80,13 +85,14 @@ pub struct Event {
     pub verb: String,
     /// The caller; `None` if it is not authenticated.
     pub user: Option<EventUser>,
-    /// Addresses of the client and of proxies, the nearest last.
+    /// The addresses of the client and of proxies; the last one is that of the connection.
     pub source_addresses: Vec<String>,
     /// The User-Agent header.
     pub user_agent: String,
-    /// Its object; `None` for requests without a resource.
+    /// The object of the request; `None` for requests without a resource.
     pub object: Option<ObjectReference>,
-    /// The metav1 Status of the response, without some members; see [`status`] and [`failure`]. `None`: the client disconnected before.
+    /// The metav1 Status of the response, without some fields; see [`status`] and [`failure`]. `None`: the client
+    /// disconnected before the response.
     pub status: Option<Value>,
     /// When the request arrived.
     pub received: Timestamp,
@@ -96,7 +102,7 @@ pub struct Event {
     pub annotations: BTreeMap<&'static str, String>,
 }
 
-/// The user of an event. Empty members are omitted.
+/// The user of an event. Empty fields are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub struct EventUser {
@@ -110,7 +116,7 @@ pub struct EventUser {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The members of an event, in upstream's order.
+/// An event in the form of the log, with fields in upstream's order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'e> {
@@ -139,7 +145,7 @@ struct Line<'e> {
 }
 
 impl Event {
-    /// Bytes of the texts that the caller chooses.
+    /// The number of bytes of the strings that the caller chooses.
     pub fn held_bytes(&self) -> usize {
         let addresses = self.source_addresses.iter().map(|address| size_of::<String>() + address.len());
         let annotations = self.annotations.values().map(String::len);
@@ -157,14 +163,14 @@ impl Event {
         texts.chain(addresses).chain(annotations).sum()
     }
 
-    /// The event with every text cut to a length that does not depend on the caller, so that a rejected caller cannot
+    /// The event with every string that the caller chooses truncated to [`LONGEST`], so that a rejected caller cannot
     /// fill the log.
     pub fn shortened(mut self) -> Event {
-        self.uri = cut(self.uri);
-        self.verb = cut(self.verb);
-        // The last one is that of the peer.
-        let made_up = self.source_addresses.len().saturating_sub(MOST_ADDRESSES);
-        self.source_addresses.drain(..made_up);
+        self.uri = truncate(self.uri);
+        self.verb = truncate(self.verb);
+        // The last address is that of the connection, which the client does not choose.
+        let excess = self.source_addresses.len().saturating_sub(MOST_ADDRESSES);
+        self.source_addresses.drain(..excess);
         if let Some(object) = &mut self.object {
             for text in [
                 &mut object.resource,
@@ -174,13 +180,13 @@ impl Event {
                 &mut object.api_version,
                 &mut object.subresource,
             ] {
-                *text = cut(std::mem::take(text));
+                *text = truncate(std::mem::take(text));
             }
         }
         if let Some(status) = &mut self.status {
-            cut_texts(status, STATUS_DEPTH);
+            truncate_strings(status, STATUS_DEPTH);
         }
-        self.annotations.values_mut().for_each(|text| *text = cut(std::mem::take(text)));
+        self.annotations.values_mut().for_each(|text| *text = truncate(std::mem::take(text)));
         self
     }
 
@@ -204,7 +210,7 @@ impl Event {
             stage_timestamp: time(self.reached),
             annotations: &self.annotations,
         };
-        // Texts and maps of texts always have a form in JSON.
+        // Strings and maps of strings can always be written as JSON.
         let mut text = serde_json::to_vec(&line).unwrap_or_default();
         text.push(b'\n');
         text
@@ -223,29 +229,30 @@ impl From<&Identity> for EventUser {
 }
 
 impl From<&ResourceAttributes> for ObjectReference {
-    fn from(about: &ResourceAttributes) -> ObjectReference {
+    fn from(attributes: &ResourceAttributes) -> ObjectReference {
         ObjectReference {
-            resource: about.resource.clone(),
-            namespace: about.namespace.clone(),
-            name: about.name.clone(),
-            api_group: about.group.clone(),
-            api_version: about.version.clone(),
-            subresource: about.subresource.clone(),
+            resource: attributes.resource.clone(),
+            namespace: attributes.namespace.clone(),
+            name: attributes.name.clone(),
+            api_group: attributes.group.clone(),
+            api_version: attributes.version.clone(),
+            subresource: attributes.subresource.clone(),
         }
     }
 }
 
-/// The object of a request; `None` without a resource.
+/// The object of a request; `None` if the request is not about a resource.
 pub fn object_of(attributes: &Attributes) -> Option<ObjectReference> {
     attributes.resource.as_ref().map(ObjectReference::from)
 }
 
-/// The status of a response that is no Status itself.
+/// The status of an event whose response is not a metav1 Status: its HTTP status code only.
 pub fn status(code: u16) -> Value {
     json!({ "metadata": {}, "code": code })
 }
 
-/// The status of a response that is a Status: without the members that every Status has.
+/// The status of an event whose response is the metav1 Status `document`: without kind and apiVersion, as upstream. If
+/// the document is not an object, the HTTP status code `code` only.
 pub fn failure(mut document: Value, code: u16) -> Value {
     match document.as_object_mut() {
         Some(members) => {
@@ -257,23 +264,24 @@ pub fn failure(mut document: Value, code: u16) -> Value {
     }
 }
 
-/// A User-Agent header, of bounded length.
+/// A User-Agent header, truncated to [`LONGEST`].
 pub fn user_agent(text: &str) -> String {
-    cut(text.to_owned())
+    truncate(text.to_owned())
 }
 
-/// The URI of a request, of bounded length.
+/// The URI of a request, truncated to [`LONGEST_URI`].
 pub fn uri(text: String) -> String {
-    cut_after(LONGEST_URI, text)
+    truncate_to(LONGEST_URI, text)
 }
 
-/// Shortens a text to the longest one that an event may have.
-fn cut(text: String) -> String {
-    cut_after(LONGEST, text)
+/// Truncates a string to [`LONGEST`].
+fn truncate(text: String) -> String {
+    truncate_to(LONGEST, text)
 }
 
-/// Shortens a text to `longest` bytes, at the boundary of a character.
-fn cut_after(longest: usize, text: String) -> String {
+/// Truncates a string to at most `longest` bytes, at the boundary of a character, and appends [`CUT`]. Shorter strings
+/// stay as they are.
+fn truncate_to(longest: usize, text: String) -> String {
     if text.len() <= longest {
         return text;
     }
@@ -281,12 +289,14 @@ fn cut_after(longest: usize, text: String) -> String {
     format!("{}{CUT}", &text[..end])
 }
 
-/// Shortens the texts of a document down to `depth` levels. Documents of events have no texts below.
-fn cut_texts(value: &mut Value, depth: usize) {
+/// Truncates the strings of a document down to `depth` levels. The documents of events have no strings below that.
+fn truncate_strings(value: &mut Value, depth: usize) {
     match value {
-        Value::String(text) => *text = cut(std::mem::take(text)),
-        Value::Object(members) if depth > 0 => members.values_mut().for_each(|member| cut_texts(member, depth - 1)),
-        Value::Array(items) if depth > 0 => items.iter_mut().for_each(|item| cut_texts(item, depth - 1)),
+        Value::String(text) => *text = truncate(std::mem::take(text)),
+        Value::Object(members) if depth > 0 => {
+            members.values_mut().for_each(|member| truncate_strings(member, depth - 1));
+        }
+        Value::Array(items) if depth > 0 => items.iter_mut().for_each(|item| truncate_strings(item, depth - 1)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {}
     }
 }

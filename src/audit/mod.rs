@@ -1,12 +1,12 @@
 //! The audit log: `audit.k8s.io/v1` events, one JSON object in a line.
 //!
 //! A View with `authorization: View` gives its users data that they may not read elsewhere. The cluster's own audit log
-//! does not name them, because kube-apiserver sees only the watch of this server. So requests through such Views are
-//! logged by default ([`Policy`]), at level Metadata: without the bodies of requests and responses. [`event`] is the
-//! document, [`log`] the queue, `writer` the thread that writes and `output` the file. `server` fills events in.
+//! does not name these users, because kube-apiserver sees only the watch of this server. So requests through such Views
+//! are logged by default ([`Policy`]), at level Metadata: without the bodies of requests and responses. [`event`] is
+//! the document, [`log`] the queue, `writer` the thread that writes and `output` the file. `server` creates the events.
 //!
-//! There are two of kube-apiserver's stages: ResponseComplete for every request, however it ended, and before it ResponseStarted for
-//! streams. RequestReceived would add nothing to these.
+//! Two of kube-apiserver's stages are logged: ResponseComplete for every request, however it ended, and for streams
+//! also ResponseStarted. RequestReceived would add nothing to these.
 //!
 //! The first event of an admitted request is written before any byte of its response is sent. The time of a ResponseComplete event is
 //! therefore that at which the response was ready.

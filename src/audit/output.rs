@@ -1,7 +1,7 @@
 //! The destination of the audit log: a file at a path, or standard output.
 //!
-//! Writes are single system calls without a buffer, so that the writer knows which bytes the operating system has taken. Files are
-//! opened so that neither `open` nor a write waits for the reader of a FIFO.
+//! Writes are single system calls without a buffer, so that the writer knows which bytes the operating system has
+//! accepted. Files are opened so that neither `open` nor a write waits for the reader of a FIFO.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,30 +12,32 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Permissions of a new file: only the owner reads it, since it names users.
+/// Permissions of a new file: only the owner can read it, because it names users.
 const FILE_MODE: u32 = 0o600;
 
 /// How to continue a line of which only a part was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
-    /// Continue with the byte after that part.
+    /// Write the bytes after that part.
     Continue,
-    /// With the first byte of the line, since that part is elsewhere.
+    /// Write the whole line again: that part is not in the current file.
     Restart,
-    /// Continue after a line end: the file changed behind that part.
+    /// Write a line end and then the whole line again: another process has changed the file after that part.
     RestartOnNewLine,
 }
 
 /// A destination of bytes.
 pub(super) trait AuditOutput: Send {
-    /// Makes the destination ready for a batch. `is_torn`: the last line that was written is not complete.
+    /// Makes the destination ready for a batch of lines, and returns how to continue the last line that was written.
+    /// `is_torn`: this line is not complete.
     fn prepare(&mut self, is_torn: bool) -> io::Result<Resume>;
 
-    /// Hands bytes to the operating system and returns how many it took.
+    /// Passes bytes to the operating system, and returns how many of them it accepted.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 }
 
-/// Standard output, without the buffer of the standard library: it keeps bytes that a failed write left and would repeat them.
+/// Standard output, without the buffer of the standard library, which would keep the bytes of a failed write and repeat
+/// them.
 pub(super) struct StandardOutput(File);
 
 impl StandardOutput {
@@ -54,7 +56,7 @@ impl AuditOutput for StandardOutput {
     }
 }
 
-/// A file at a path. If the path names another file, that one is opened instead, so that log rotation needs no signal.
+/// A file at a path. If the path later names another file, that file is opened, so that log rotation needs no signal.
 pub(super) struct LogFile {
     path: PathBuf,
     /// `None` until a FIFO has a reader.
@@ -64,6 +66,8 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
+    /// Opens the file at a path to append to it. It is created if it is missing.
+    ///
     /// # Errors
     /// The file cannot be opened. A FIFO that has no reader yet is not an error.
     pub(super) fn open(path: &Path) -> io::Result<LogFile> {
@@ -74,14 +78,14 @@ impl LogFile {
         Ok(LogFile { path: path.to_owned(), file, length: None })
     }
 
-    /// Whether the open file still has the path.
+    /// Whether there is an open file, and the path still names it.
     fn is_current(&self) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let Some(Ok(held)) = self.file.as_ref().map(File::metadata) else { return false };
         std::fs::metadata(&self.path).is_ok_and(|named| identity(named) == identity(held))
     }
 
-    /// The length of the file; `None` when it is no regular file.
+    /// The length of the open file, in bytes; `None` if there is none, or it is not a regular file.
     fn regular_length(&self) -> Option<u64> {
         let metadata = self.file.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
@@ -104,6 +108,7 @@ impl AuditOutput for LogFile {
             return Ok(Resume::Restart);
         }
         match (self.length, self.regular_length()) {
+            // The file was truncated, for example by log rotation.
             (Some(_), Some(0)) if is_torn => Ok(Resume::Restart),
             (Some(left), Some(found)) if is_torn && left != found => Ok(Resume::RestartOnNewLine),
             _ => Ok(Resume::Continue),

@@ -1,6 +1,6 @@
-//! Which requests the audit log contains.
+//! The policy of the audit log: which requests it contains.
 
-/// Which requests are logged.
+/// The requests that are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// No request.

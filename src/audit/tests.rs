@@ -216,7 +216,7 @@ async fn events_are_written_in_their_order() {
     let mut expected = Vec::new();
     for number in 0..100 {
         let id = format!("a-{number}");
-        let place = log.place().await.unwrap();
+        let place = log.reserve().await.unwrap();
         assert!(log.write(place, &event(&id)).await);
         expected.push(id);
     }
@@ -277,14 +277,14 @@ async fn a_stalled_disk_rejects_requests_that_must_be_logged_and_drops_and_count
     let log = Log::to(Box::new(output.clone()), Policy::All, 2).unwrap();
     log.offer(&event("written-first"));
     output.wait_until_used();
-    let permit = log.place().await.unwrap();
+    let permit = log.reserve().await.unwrap();
     log.offer(&event("waits"));
     assert_eq!(log.counts().dropped(), 0);
     log.offer(&event("dropped"));
     assert_eq!(log.counts().dropped(), 1, "an event without a place is counted");
     // The clock runs to the end of the wait at once.
     tokio::time::pause();
-    assert!(log.place().await.is_none(), "no place comes free while the disk does not write");
+    assert!(log.reserve().await.is_none(), "no place comes free while the disk does not write");
     tokio::time::resume();
     assert_eq!(log.counts().refused(), 1);
     // A place that was given stays.
@@ -295,7 +295,7 @@ async fn a_stalled_disk_rejects_requests_that_must_be_logged_and_drops_and_count
     log.finish().await;
     assert_eq!(output.ids(), ["written-first", "waits", "has-a-place"]);
     assert_eq!(log.counts().written(), 3);
-    assert!(log.place().await.is_some(), "and then it goes on");
+    assert!(log.reserve().await.is_some(), "and then it goes on");
 }
 
 #[tokio::test]
@@ -312,7 +312,7 @@ async fn a_batch_is_retained_after_failed_writes_and_continued_at_its_byte() {
         Step::Fails(io::ErrorKind::Interrupted),
     ];
     // Taken before the first failure, after which there are no places.
-    let place = log.place().await.unwrap();
+    let place = log.reserve().await.unwrap();
     output.set(|disk| disk.steps = steps.into());
     log.offer(&event("first"));
     assert!(log.write(place, &event("second")).await, "a failure that ends in time rejects nothing");
@@ -327,8 +327,8 @@ async fn while_writes_fail_requests_are_rejected_and_readiness_says_so() {
     output.set(|disk| disk.is_full = true);
     let log = Log::to(Box::new(output.clone()), Policy::All, 8).unwrap().with_write_wait(SHORT);
     assert_eq!(log.counts().check(), Ok(()), "nothing is known yet");
-    let place = log.place().await.unwrap();
-    let early = log.place().await.unwrap();
+    let place = log.reserve().await.unwrap();
+    let early = log.reserve().await.unwrap();
     assert!(!log.write(place, &event("rejected")).await, "its event is not written");
     assert_eq!(log.counts().refused(), 1);
     // The request's own event, with its true result.
@@ -344,14 +344,14 @@ async fn while_writes_fail_requests_are_rejected_and_readiness_says_so() {
     });
     let trouble = trouble.await.unwrap();
     assert!(trouble.contains("audit log"), "{trouble}");
-    assert!(log.place().await.is_none(), "the next one is rejected at once");
+    assert!(log.reserve().await.is_none(), "the next one is rejected at once");
     assert_eq!(log.counts().refused(), 2);
     output.set(|disk| disk.is_full = false);
     let log = log.with_write_wait(SOON);
     assert!(log.write(early, &event("served")).await, "it recovers without help");
     assert_eq!(output.ids(), ["rejection", "served"], "what was rejected is not logged as served");
     assert_eq!(log.counts().check(), Ok(()));
-    assert!(log.place().await.is_some());
+    assert!(log.reserve().await.is_some());
 }
 
 proptest! {
@@ -444,11 +444,11 @@ async fn a_full_device_is_noticed_and_left_for_another_file_of_the_path() {
     let (path, file) = (folder.0.join("audit.log"), folder.0.join("file"));
     symlink("/dev/full", &path).unwrap();
     let log = Log::open(&path.display().to_string(), Policy::All).unwrap().with_write_wait(SHORT);
-    let place = log.place().await.unwrap();
+    let place = log.reserve().await.unwrap();
     assert!(!log.write(place, &event("rejected")).await);
     log.offer(&event("rejection"));
     until_writable(&log, false).await;
-    assert!(log.place().await.is_none());
+    assert!(log.reserve().await.is_none());
     fs::write(&file, "").unwrap();
     symlink(&file, folder.0.join("new")).unwrap();
     fs::rename(folder.0.join("new"), &path).unwrap();
@@ -478,7 +478,7 @@ async fn a_pipe_whose_reader_is_missing_or_has_stopped_rejects_and_loses_nothing
     let log = log.with_write_wait(Duration::from_millis(200));
     for number in 0.. {
         let id = format!("a-{number}");
-        let place = log.place().await.unwrap();
+        let place = log.reserve().await.unwrap();
         if !log.write(place, &event(&id)).await {
             break;
         }

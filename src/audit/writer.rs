@@ -1,9 +1,9 @@
 //! The thread that writes the audit log, and its progress.
 //!
-//! A batch stays in memory until the operating system has taken every byte of it. After a failed write the thread tries
-//! again, with growing pauses, and continues after the last byte that was written. No line is written twice, and none
-//! stays incomplete. A line whose request was rejected meanwhile is left out; that request gets a line of its own, with
-//! its true result.
+//! A batch stays in memory until the operating system has accepted every byte of it. After a failed write, the thread
+//! tries again, with growing pauses, and continues after the last byte that was written. No line is written twice, and
+//! none stays incomplete. A line is left out if its request was rejected meanwhile: the rejection has a line of its
+//! own.
 
 #![expect(
     clippy::disallowed_methods,
@@ -21,30 +21,32 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::output::{AuditOutput, Resume};
 
-/// How much is written at once.
+/// The length of a batch, in bytes, from which on no further line is added to it.
 const BATCH: usize = 256 * 1024;
 
-/// The pauses between attempts to write a batch: each is twice the one before.
+/// The first pause between attempts to write a batch. Each further one is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// The longest pause between attempts to write a batch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A write that takes longer than this means that the log cannot be written: its reader has stopped, or its disk.
+/// If a write takes longer than this, the log counts as not writable: the reader of a pipe or the disk has stopped.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 
-/// How often the same problem is logged.
+/// The interval in which a problem is logged at most once.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// What the thread receives.
+/// A message to the thread.
 #[derive(Debug)]
 pub(super) enum AuditMessage {
     /// A line with its line end.
     Line {
-        /// Its bytes.
+        /// The bytes of the line.
         bytes: Vec<u8>,
-        /// Receives a value when the operating system has the line. If the receiver is gone, the line is not to be written.
+        /// Receives a value when the operating system has accepted the line. If the receiver is dropped before, the
+        /// line is not written.
         written: Option<oneshot::Sender<()>>,
     },
-    /// Answered when everything before it is written.
+    /// Receives a value when all lines before this message are written.
     Finish(oneshot::Sender<()>),
 }
 
@@ -60,9 +62,9 @@ pub struct AuditCounters {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Since when the current batch is waiting to be written.
+    /// When the current batch began to wait, or when bytes of it were last written; `None`: nothing waits.
     since: Option<Instant>,
-    /// Why the last attempt failed.
+    /// Why the last attempt failed; `None` if it succeeded.
     error: Option<String>,
 }
 
@@ -72,7 +74,7 @@ impl AuditCounters {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Events for which the queue had no place.
+    /// The number of events that were dropped: the queue was full, or one caller was rejected too often.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -82,15 +84,15 @@ impl AuditCounters {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Requests that were rejected because their events could not be written.
+    /// The number of requests that were rejected because their events could not be written.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether the log can be written now, as far as the last attempt shows.
+    /// Checks whether the log can be written now, as far as the last attempt shows.
     ///
     /// # Errors
-    /// Why not.
+    /// The last write failed, or has not completed for [`STALLED_AFTER`]. The message states which.
     pub fn check(&self) -> Result<(), String> {
         let progress = self.progress();
         match (&progress.error, progress.since) {
@@ -113,14 +115,14 @@ impl AuditCounters {
 pub(super) struct LogInterval(Option<Instant>);
 
 impl LogInterval {
-    /// Whether the problem may be logged again.
-    pub(super) fn is_due(&mut self) -> bool {
+    /// Begins an interval, unless one is in progress. Returns whether it did: then the problem may be logged.
+    pub(super) fn try_begin(&mut self) -> bool {
         let now = Instant::now();
-        let is_due = self.0.is_none_or(|last| now.duration_since(last) >= LOG_EVERY);
-        if is_due {
+        let is_over = self.0.is_none_or(|last| now.duration_since(last) >= LOG_EVERY);
+        if is_over {
             self.0 = Some(now);
         }
-        is_due
+        is_over
     }
 }
 
@@ -142,8 +144,9 @@ pub(super) struct AuditWriter {
     output: Box<dyn AuditOutput>,
     counts: Arc<AuditCounters>,
     pending: VecDeque<PendingLine>,
-    /// How many bytes of the first pending line are written.
+    /// The number of bytes of the first pending line that are written.
     offset: usize,
+    /// Receive a value when all pending lines are written.
     finishing: Vec<oneshot::Sender<()>>,
     logged: LogInterval,
 }
@@ -154,7 +157,7 @@ impl AuditWriter {
         AuditWriter { output, counts, pending, offset: 0, finishing, logged: LogInterval::default() }
     }
 
-    /// Writes until the queue is closed; pending lines are dropped then if they cannot be written.
+    /// Writes lines until the queue is closed. Lines that cannot be written then are dropped.
     pub(super) fn run(mut self, mut waiting: mpsc::Receiver<AuditMessage>) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -175,7 +178,7 @@ impl AuditWriter {
             match self.write() {
                 Ok(()) => pause = FIRST_PAUSE,
                 Err(error) => {
-                    self.failed(&error);
+                    self.record_failure(&error);
                     if waiting.is_closed() {
                         return;
                     }
@@ -186,7 +189,7 @@ impl AuditWriter {
         }
     }
 
-    /// Queues a line and returns its length, or notes a request to finish.
+    /// Adds a line to the pending ones, or a request to finish. Returns the length of the line, or 0.
     fn take(&mut self, message: AuditMessage) -> usize {
         match message {
             AuditMessage::Line { bytes, written } => {
@@ -201,11 +204,11 @@ impl AuditWriter {
         }
     }
 
-    /// Writes all pending events to the output.
+    /// Writes all pending lines to the output. Lines that were written remain removed after an error.
     fn write(&mut self) -> io::Result<()> {
         let is_torn = self.offset > 0;
         let mut is_first = true;
-        // Of a torn line the rest must follow, whether its request still waits or not.
+        // The rest of an incomplete line must be written, also if its request no longer waits.
         self.pending.retain(|line| (std::mem::take(&mut is_first) && is_torn) || !line.is_withdrawn());
         if self.pending.is_empty() {
             return Ok(());
@@ -235,7 +238,7 @@ impl AuditWriter {
         Ok(())
     }
 
-    /// Notes that the operating system has taken this many more bytes.
+    /// Records that the operating system has accepted this many more bytes, and removes the lines that are complete.
     fn advance(&mut self, taken: usize) {
         {
             let mut progress = self.counts.progress();
@@ -254,15 +257,15 @@ impl AuditWriter {
         }
     }
 
-    /// Counts and logs a failed write. A full pipe is no failure.
-    fn failed(&mut self, error: &io::Error) {
-        // The reader of a pipe is slow; if it has stopped, time shows it.
+    /// Counts and logs a failed write. A full pipe is not a failure.
+    fn record_failure(&mut self, error: &io::Error) {
+        // The reader of a pipe can be slow. If it has stopped, the log is not writable after `STALLED_AFTER`.
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         self.counts.progress().error = Some(error.to_string());
-        if self.logged.is_due() {
+        if self.logged.try_begin() {
             let lines = self.pending.len();
             tracing::error!(
                 %error, lines,

@@ -23,10 +23,10 @@ const SHOWN: usize = 20;
 
 const METRICS: &str = "/metrics";
 
-/// Prints the resources that are read, the most expensive first.
+/// Prints the resources that clients read, the most expensive first.
 ///
 /// # Errors
-/// The metrics cannot be read, or the second time they are of another process.
+/// The metrics cannot be read. With `--for`: the second time, another process of the API server responded.
 pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let options = ClusterOptions {
         kubeconfig: arguments.kubeconfig.clone(),
@@ -34,7 +34,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
         server: arguments.server.clone(),
     };
     let connection = Connection::open(&options).await?;
-    let first = reading(&connection).await?;
+    let first = scrape(&connection).await?;
     let counted = match arguments.duration {
         None => {
             exit::note(&format!(
@@ -48,7 +48,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
             let length = duration(wait.as_secs_f64());
             exit::note(&format!("counting for {length} at one API server ({})", connection.url()));
             tokio::time::sleep(wait).await;
-            reading(&connection).await?.since(&first).map_err(|error| {
+            scrape(&connection).await?.since(&first).map_err(|error| {
                 anyhow::anyhow!(
                     "{error}: the API server restarted, or several API servers are behind {}; --server URL selects one of them",
                     connection.url()
@@ -65,7 +65,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     };
     let rows = rank(&counted, cached.as_ref());
     if rows.is_empty() {
-        exit::note("no resource was read");
+        exit::note("the metrics show no reads of resources");
     } else if rows.iter().all(|row| row.counts.objects.unwrap_or_default() <= 0.0) {
         exit::note(
             "objects are not counted yet: an API server counts them a minute after its start, and then every minute",
@@ -81,7 +81,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
 }
 
 /// Reads the metrics of kube-apiserver once.
-async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
+async fn scrape(connection: &Connection) -> anyhow::Result<Scrape> {
     let url = connection.url();
     let body = match connection.bytes(METRICS, "text/plain").await {
         Err(RequestError::Status { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
@@ -94,7 +94,8 @@ async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     Scrape::parse(text).with_context(|| format!("{url}{METRICS}"))
 }
 
-/// The error for a missing permission, with commands to paste.
+/// The error for a missing permission to read the metrics of the API server at `url`, with commands to paste. `message`
+/// is that of the API server.
 pub(super) fn forbidden(url: &str, message: &str) -> String {
     format!(
         "cluster {url} does not permit you to read its metrics: {message}; an administrator can grant the permission with
@@ -147,6 +148,7 @@ impl Printed for &[Advice] {
     }
 }
 
+/// The rows as a table. The wide form also has the columns COPIES, LIST BYTES, READ and RETURNED.
 fn table(rows: &[Advice], is_wide: bool) -> TextTable {
     let mut headers = vec!["RESOURCE", "SHARE", "OBJECTS", "WATCHES", "EVENTS", "LISTS", "LIST TIME"];
     if is_wide {
@@ -180,7 +182,7 @@ fn table(rows: &[Advice], is_wide: bool) -> TextTable {
     table
 }
 
-/// A share as a percentage, `<1%` for a small one.
+/// A share from 0 to 1 as a percentage; `<1%` if it is small but not 0.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 1.0 { "<1%".to_owned() } else { format!("{percent:.0}%") }
@@ -189,7 +191,7 @@ fn percent(share: f64) -> String {
 /// A row of advice as JSON.
 fn document(row: &Advice) -> Value {
     let counts = &row.counts;
-    let rounded = |number: f64, digits: f64| (number * digits).round() / digits;
+    let rounded = |number: f64, per_unit: f64| (number * per_unit).round() / per_unit;
     json!({
         "resource": row.resource.to_string(),
         "share": rounded(row.share, 1e4),

@@ -1,5 +1,5 @@
-//! `fieldcache check`: validates CustomResourceDefinitions offline, with kube-apiserver's rules, and warns of fields that it would accept
-//! and not serve.
+//! `fieldcache check`: validates CustomResourceDefinitions offline, with kube-apiserver's rules, and warns of fields
+//! that kube-apiserver would accept and not serve.
 
 #![expect(clippy::disallowed_methods, reason = "reads the files that were named")]
 
@@ -21,13 +21,17 @@ use crate::manifest::yaml::{Syntax, documents};
 /// Validates every CustomResourceDefinition in the files and skips other kinds.
 ///
 /// # Errors
-/// A file that cannot be read or parsed, or there is no CustomResourceDefinition in any of them.
+/// A file cannot be read or parsed, or no file has a CustomResourceDefinition.
 pub fn run(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let (text, exit) = answer(arguments)?;
     write_out(&text)?;
     Ok(exit)
 }
 
+/// The text that the command prints, and its exit code: [`Exit::No`] if a definition is rejected.
+///
+/// # Errors
+/// Those of [`run`].
 pub(super) fn answer(arguments: &CheckArguments) -> anyhow::Result<(String, Exit)> {
     let mut checked = Vec::new();
     for file in &arguments.files {
@@ -59,18 +63,23 @@ fn list(arguments: &CheckArguments) -> String {
     arguments.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// A definition and its validation.
+/// A CustomResourceDefinition and the result of its validation.
 struct Checked {
     file: String,
     /// Its position among the documents of the file, from 1.
     document: usize,
+    /// The line of the file at which its document begins, from 1.
     line: usize,
     name: String,
+    /// The number of valid selectable fields of all versions.
     fields: usize,
     validation: CrdValidation,
 }
 
-/// Checks every CustomResourceDefinition of a file; `-` is standard input.
+/// Validates every CustomResourceDefinition of a file; `-` is standard input. Skips documents of other kinds.
+///
+/// # Errors
+/// The file, or a CustomResourceDefinition in it, cannot be read or parsed.
 fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
@@ -125,7 +134,8 @@ impl Checked {
         })
     }
 
-    /// The result and its causes. The wide form also lists the fields of each version.
+    /// The result as lines of text: accepted or rejected, causes and warnings. The wide form also lists the selectable
+    /// fields of each version.
     fn text(&self, is_wide: bool) -> String {
         let verdict = match self.validation.causes.len() {
             0 => format!("accepted, selectable fields: {}", self.fields),

@@ -1,4 +1,4 @@
-//! `fieldcache crds`: the CustomResourceDefinitions of our own kinds, for `kubectl apply -f -`.
+//! `fieldcache crds`: the CustomResourceDefinitions of fieldcache's own kinds, for `kubectl apply -f -`.
 
 use serde_json::{Value, json};
 
@@ -7,16 +7,16 @@ use super::exit::Exit;
 use super::output::{Printed, TextTable, printed, write_out};
 use crate::kinds::definitions;
 
-/// Prints the definitions.
+/// Prints the CustomResourceDefinitions.
 ///
 /// # Errors
-/// A closed pipe and the like.
+/// Standard output cannot be written.
 pub fn run(arguments: &CrdsArguments) -> anyhow::Result<Exit> {
     write_out(&printed(&CrdList, arguments.output))?;
     Ok(Exit::Done)
 }
 
-/// The definitions, to be printed.
+/// The CustomResourceDefinitions, to be printed.
 pub(super) struct CrdList;
 
 impl Printed for CrdList {
@@ -55,7 +55,7 @@ impl Printed for CrdList {
     }
 }
 
-/// The name of a CustomResourceDefinition as kubectl prints it.
+/// The name of a CustomResourceDefinition as kubectl prints it with `-o name`.
 pub(super) fn crd_name(name: &str) -> String {
     format!("customresourcedefinition.apiextensions.k8s.io/{name}")
 }

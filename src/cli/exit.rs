@@ -29,7 +29,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints an error with its causes. A closed pipe is success: the reader, such as `head`, needs no more.
+/// Prints an error with its causes, and returns [`Exit::Failed`]. A closed pipe is success: the reader, such as `head`,
+/// needs no more.
 pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     let closed_pipe = error
         .chain()
@@ -42,16 +43,16 @@ pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     Exit::Failed
 }
 
-/// Prints a message of clap: help and version are results, everything else is an error.
+/// Prints a message of clap. Returns [`Exit::Done`] for help and version, otherwise [`Exit::Failed`].
 pub fn usage(error: &clap::Error) -> Exit {
-    let answered = !error.use_stderr();
+    let is_result = !error.use_stderr();
     if error.print().is_err() {
         return Exit::Done;
     }
-    if answered { Exit::Done } else { Exit::Failed }
+    if is_result { Exit::Done } else { Exit::Failed }
 }
 
-/// Prints a note to standard error, beside the result on standard output.
+/// Prints a note to standard error, so that standard output has the result alone.
 pub fn note(text: &str) {
     eprintln!("note: {}", printable(text));
 }

@@ -20,6 +20,10 @@ pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The text that the command prints.
+///
+/// # Errors
+/// Those of [`run`].
 pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String> {
     let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let catalog = opened.registry.catalog();
@@ -93,7 +97,7 @@ impl Row {
     }
 }
 
-/// The rows of a resource: its metadata fields, then its own.
+/// The rows of a resource: metadata.name and, if it is namespaced, metadata.namespace; then its own selectable fields.
 fn rows(resource: &Resource) -> Vec<Row> {
     let name = resource.gvr.to_string();
     let metadata = |field: &str| Row {
@@ -129,9 +133,9 @@ fn rows(resource: &Resource) -> Vec<Row> {
     rows
 }
 
-/// The rows as a table.
-fn table(rows: &[Row], wide: bool) -> TextTable {
-    let mut table = match wide {
+/// The rows as a table. The wide form also has the columns FORMAT, PATH and DESCRIPTION.
+fn table(rows: &[Row], is_wide: bool) -> TextTable {
+    let mut table = match is_wide {
         false => TextTable::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),
         true => TextTable::new(&[
             "RESOURCE",
@@ -154,7 +158,7 @@ fn table(rows: &[Row], wide: bool) -> TextTable {
             row.allowed.join(","),
             row.origin.to_owned(),
         ];
-        if wide {
+        if is_wide {
             cells.extend([row.format.clone(), row.json_path.clone(), row.description.clone()]);
         }
         table.push(cells);
@@ -162,7 +166,8 @@ fn table(rows: &[Row], wide: bool) -> TextTable {
     table
 }
 
-/// The resources that have `name` as one of their names.
+/// The resources with this name: plural, singular, kind or short name, with version and group if needed. Empty if there
+/// are none.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a Resource> {
     catalog.resources().map(|resource| &**resource).filter(|resource| Names::from(*resource).contain(name)).collect()
 }

@@ -1,9 +1,9 @@
 //! `fieldcache kubeconfig`: a kubeconfig for reading through a View.
 //!
-//! Its cluster is the View's endpoint, and its user is the one that read the View. Client certificates are copied. Tokens are not, because the
-//! operator accepts only tokens with its own audience. Such a token comes from a file that the kubelet updates
-//! ([`KubeconfigArguments::token_file`]), or is requested here ([`KubeconfigArguments::service_account`]). The command does not connect to
-//! the View and writes no file.
+//! Its cluster is the View's endpoint, and its user is that of the kubeconfig with which the command read the View.
+//! Client certificates are copied. Tokens are not, because the operator accepts only tokens with its own audience. Such
+//! a token comes from a file that the kubelet updates ([`KubeconfigArguments::token_file`]), or is requested here
+//! ([`KubeconfigArguments::service_account`]). The command does not connect to the View and writes no file.
 
 use anyhow::{Context, anyhow, bail};
 use http::Uri;
@@ -24,21 +24,22 @@ use crate::source::kubeconfig::{KubeconfigIdentity, identity};
 
 /// Prints the kubeconfig.
 ///
-/// # Errors The View cannot be read, is not ready or has no endpoint; or there are no valid credentials. Each error
-/// names the remedy.
+/// # Errors
+/// The View cannot be read, is not ready or has no endpoint; or there are no valid credentials. Each error names the
+/// remedy.
 pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     let options =
         ClusterOptions { kubeconfig: arguments.kubeconfig.clone(), context: arguments.context.clone(), server: None };
     let connection = Connection::open(&options).await?;
-    let view = read(&connection, &arguments.view).await?;
+    let view = read_view(&connection, &arguments.view).await?;
     let endpoint = endpoint(&view, &arguments.view)?;
     let mut own = identity(&options)?;
     if let Some(file) = &arguments.token_file {
-        // Links are not resolved: the kubelet replaces them.
+        // Symbolic links are not resolved: the kubelet replaces them when it updates the token.
         let file = std::path::absolute(file).with_context(|| format!("--token-file {}", file.display()))?;
         own.user = json!({ "tokenFile": file });
     } else if let Some(account) = &arguments.service_account {
-        own.user = json!({ "token": token(&connection, account).await? });
+        own.user = json!({ "token": request_token(&connection, account).await? });
     }
     let place = ViewServer::new(endpoint, arguments.server.as_deref())?;
     if !place.encrypted {
@@ -55,12 +56,16 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
 }
 
 /// Reads the View from the cluster.
-async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
+///
+/// # Errors
+/// The name is invalid, the View or the kind does not exist, or the View cannot be read.
+async fn read_view(connection: &Connection, name: &str) -> anyhow::Result<View> {
     let is_name = |text: &str| {
-        !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.')
+        let is_valid = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '.';
+        !text.is_empty() && text.chars().all(is_valid)
     };
     if !is_name(name) {
-        bail!("{name:?} is not a valid name of a View: names are lower case letters, digits, '-' and '.'");
+        bail!("{name:?} is not a valid name of a View: names consist of lower case letters, digits, '-' and '.'");
     }
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
     let document = match connection.json(&path, "application/json").await {
@@ -76,7 +81,10 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     serde_json::from_value(document).with_context(|| format!("View {name:?} cannot be read by this release"))
 }
 
-/// The endpoint of a View, if it is ready.
+/// The endpoint of a View.
+///
+/// # Errors
+/// The View is not accepted, is not ready or has no endpoint.
 pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a Endpoint> {
     let status = view.status.as_ref();
     let condition = |kind: &str| status?.conditions.iter().find(|condition| condition.type_ == kind);
@@ -106,38 +114,46 @@ pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a End
 /// The server of the kubeconfig.
 #[derive(Debug)]
 pub(super) struct ViewServer {
+    /// The URL of the server, with the path of the View.
     server: String,
-    /// PEM in base64.
+    /// The certificate authorities of the server, PEM in base64; `None`: clients trust its certificate without them.
     authority: Option<Value>,
-    /// The name in the certificate, where it is not the one in the server's URL.
+    /// The name in the server's certificate, if the host of the URL differs from it.
     name: Option<String>,
+    /// Whether the URL has the scheme https.
     encrypted: bool,
 }
 
 impl ViewServer {
-    /// The View's endpoint, or `server` instead. `server` gets the View's path unless it has a path, and is expected to
-    /// present the certificate of the endpoint.
+    /// The View's endpoint, or the URL `server` instead. `server` gets the View's path unless it has a path, and is
+    /// expected to present the certificate of the endpoint.
+    ///
+    /// # Errors
+    /// One of the URLs is invalid.
     pub(super) fn new(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<ViewServer> {
         let own: Uri = parse(&endpoint.url).with_context(|| format!("the View's endpoint {:?}", endpoint.url))?;
-        let way: Uri = match server {
+        let reached: Uri = match server {
             Some(server) => parse(server).with_context(|| format!("--server {server:?}"))?,
             None => own.clone(),
         };
         let has_path = |url: &Uri| url.path() != "/";
-        let path = if has_path(&way) { way.path() } else { own.path() };
-        let (scheme, authority) = (way.scheme_str().unwrap_or_default(), way.authority());
+        let path = if has_path(&reached) { reached.path() } else { own.path() };
+        let (scheme, authority) = (reached.scheme_str().unwrap_or_default(), reached.authority());
         let server = format!("{scheme}://{}{path}", authority.map(http::uri::Authority::as_str).unwrap_or_default());
         let encrypted = scheme == "https";
         Ok(ViewServer {
             server: server.trim_end_matches('/').to_owned(),
             authority: endpoint.ca_bundle.as_ref().filter(|_| encrypted).map(|bundle| json!(bundle)),
-            name: Some(host(&own)).filter(|name| encrypted && *name != host(&way)),
+            name: Some(host(&own)).filter(|name| encrypted && *name != host(&reached)),
             encrypted,
         })
     }
 }
 
-/// Parses the URL of a server: http or https, with a host.
+/// Parses the URL of a server.
+///
+/// # Errors
+/// Not a URL with the scheme http or https and a host.
 fn parse(text: &str) -> anyhow::Result<Uri> {
     let url: Uri = text.parse()?;
     match (url.scheme_str(), url.host()) {
@@ -146,17 +162,17 @@ fn parse(text: &str) -> anyhow::Result<Uri> {
     }
 }
 
-/// The host as in certificates: an IPv6 address without its brackets.
+/// The host of a URL as certificates name it: an IPv6 address without its brackets.
 fn host(url: &Uri) -> String {
     url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()
 }
 
-/// The part of the user's credentials for a kubeconfig of another server: a client certificate, which authenticates its
-/// user without disclosing a secret. Other credentials are for the API server alone: a server that receives them can
-/// use them there.
+/// The part of a kubeconfig's `user` that may be sent to the server of a View: a client certificate and its key, which
+/// authenticate the user without disclosing a secret. Other credentials are for the API server alone: a server that
+/// receives them can use them there. They are left out, unless `allows_others`: then `user` is returned unchanged.
 ///
 /// # Errors
-/// There are other credentials and no certificate, and they are not explicitly allowed.
+/// There are other credentials and no certificate, and `allows_others` is false.
 pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bool) -> anyhow::Result<Value> {
     const CERTIFICATE: [&str; 2] = ["client-certificate", "client-certificate-data"];
     const KEY: [&str; 2] = ["client-key", "client-key-data"];
@@ -179,7 +195,7 @@ pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bo
     Ok(user)
 }
 
-/// Builds the kubeconfig as a document.
+/// Builds the kubeconfig as a document. Without encryption, it has no credentials.
 pub(super) fn document(view: &str, place: &ViewServer, own: KubeconfigIdentity) -> Value {
     let name = format!("fieldcache-{view}");
     let mut cluster = json!({ "server": place.server });
@@ -235,8 +251,12 @@ impl Printed for PrintedKubeconfig {
     }
 }
 
-/// Requests a token of a ServiceAccount, `NAMESPACE/NAME`, for the operator, with the API server's default lifetime.
-async fn token(connection: &Connection, account: &str) -> anyhow::Result<String> {
+/// Requests a token for the ServiceAccount `account`, as `NAMESPACE/NAME`, with the operator's audience and the API
+/// server's default lifetime.
+///
+/// # Errors
+/// `account` is invalid, or the API server returns no token.
+async fn request_token(connection: &Connection, account: &str) -> anyhow::Result<String> {
     let Some((namespace, name)) = account.split_once('/').filter(|(namespace, name)| {
         let is_part = |part: &str| !part.is_empty() && !part.contains('/');
         is_part(namespace) && is_part(name)

@@ -20,32 +20,33 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Maximum number of client connections; further ones are closed with a message. With authentication, connections
-    /// without credentials get a quarter of them at most, and so does one address while half are open
+    /// Maximum number of client connections; further ones are closed with a message. With authentication, at most a
+    /// quarter may be connections without credentials, and while half are open, one address may have at most a quarter
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
     /// Maximum number of watches of one user (without authentication: of one address); further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
-    /// Seats: units of work in progress, of about a millisecond each. When all are taken, further requests wait,
-    /// ordered by user: 128 for each seat and user, then 429. Default: 16 for each processor
+    /// Maximum number of requests that are worked on at the same time. A request takes a seat for about a millisecond,
+    /// then the next one in the queue gets it. Up to 128 requests of each user wait for each seat; further ones get
+    /// 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
-    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, and users take turns; up to four times
-    /// as many wait for each user, more get 429
+    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, up to four times this number for each
+    /// user, and users take turns; more get 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
-    /// Maximum bytes of large lists in progress, as for --max-lists
+    /// Maximum bytes of large lists in progress; further ones wait or get 429, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
-    /// Most bytes of watches that clients have not read. Beyond it, the watches of the slowest clients end, those of
-    /// the user with the most first
+    /// Maximum bytes of watch events that clients have not read. Beyond it, watches of the slowest clients end, first
+    /// those of the user with the most unread bytes
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
     /// Maximum number of request bodies in memory; a user may have as many as are free, further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = at_least_two)]
     pub max_bodies: u64,
-    /// Maximum bytes of request bodies in memory, as for --max-bodies
+    /// Maximum bytes of request bodies in memory; a user may have as many as are free, further ones get 429
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
     /// Load no further store while the loaded stores take this much memory, including history; loaded stores are not
@@ -56,8 +57,8 @@ pub struct LimitArguments {
     /// lists of past versions [default: 102400]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub history_changes: Option<u64>,
-    /// Maximum memory of the previous states of these changes in each store; the oldest are dropped first [default:
-    /// 64Mi]
+    /// Maximum memory of the previous states of objects in the history of each store; the oldest are dropped first
+    /// [default: 64Mi]
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub history_memory: Option<Bytes>,
 }
@@ -88,7 +89,7 @@ fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
 }
 
 impl LimitArguments {
-    /// The first option about history that was given.
+    /// The first option about history that was given; `None`: neither was.
     pub fn history_option(&self) -> Option<&'static str> {
         let changes = self.history_changes.map(|_| "--history-changes");
         changes.or(self.history_memory.map(|_| "--history-memory"))
@@ -103,10 +104,10 @@ impl LimitArguments {
         }
     }
 
-    /// The limits of the server, with no more connections than the process can open. Logs a warning if these are fewer
-    /// than requested.
+    /// The limits of the server. Raises the limit of open files of the process for `--max-connections`. If that limit
+    /// still allows fewer connections, logs a warning and returns the smaller number.
     pub fn settings(&self) -> LimitSettings {
-        let connections = connections(self.max_connections, open_files(self.max_connections + OTHER_FILES));
+        let connections = connections(self.max_connections, raise_open_files(self.max_connections + OTHER_FILES));
         if connections < self.max_connections {
             tracing::warn!(
                 max_connections = self.max_connections,
@@ -132,15 +133,17 @@ fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// How many of the requested connections fit into the limit of open files; `None`: no limit.
+/// How many of the `wanted` connections fit into the limit of open files, at least 1. `open_files`: `None` if there is
+/// no limit.
 pub(super) fn connections(wanted: u64, open_files: Option<u64>) -> u64 {
     let Some(open_files) = open_files else { return wanted };
-    // If the limit is low, half of it.
+    // Connections get the limit without OTHER_FILES, or half of it if it is low.
     wanted.min(open_files.saturating_sub(OTHER_FILES).max(open_files / 2)).max(1)
 }
 
-/// The limit of open files, after it was raised to `wanted` or as far as possible.
-fn open_files(wanted: u64) -> Option<u64> {
+/// Raises the limit of open files of the process to `wanted`, or as far as possible. Returns the limit; `None`: no
+/// limit.
+fn raise_open_files(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;
     let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));

@@ -68,6 +68,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
+/// The error for a planned command. `instead` says what to use until then.
 fn not_implemented(command: &str, instead: &str) -> anyhow::Result<Exit> {
     Err(anyhow::anyhow!("`fieldcache {command}` is not implemented yet; {instead}"))
 }

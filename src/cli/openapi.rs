@@ -54,8 +54,8 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A document in one of the forms. JSON is as it is served, without line breaks, and YAML the same: documents may nest
-/// deeper than a value can be held.
+/// A document in the given format. JSON is printed as it is served, in one line, and YAML is converted without parsing
+/// the document into a value: documents may be nested deeper than serde_json parses.
 pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> {
     Ok(match output {
         OutputFormat::Json => format!("{}\n", String::from_utf8_lossy(json)),
@@ -68,7 +68,8 @@ pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> 
     })
 }
 
-/// What columns show of a document: of an index its parts, of others their schemas.
+/// The parts of a document that tables and names show: those of an index are its documents, those of other documents
+/// their schemas.
 #[derive(Debug, Default, Deserialize)]
 struct Summary {
     /// The documents of an index.
@@ -106,11 +107,15 @@ struct Field {
 }
 
 impl Summary {
+    /// Parses a document.
+    ///
+    /// # Errors
+    /// The document is nested too deep, or is not OpenAPI.
     fn read(json: &[u8]) -> anyhow::Result<Summary> {
         serde_json::from_slice(json).context("cannot parse the OpenAPI document; -o json prints it unchanged")
     }
 
-    /// The definitions of OpenAPI v2, or the schemas of v3.
+    /// The definitions of OpenAPI v2, or the schemas of v3; `None` for an index.
     fn schemas(&self) -> Option<&BTreeMap<String, Schema>> {
         self.definitions.as_ref().or(self.components.as_ref().map(|components| &components.schemas))
     }
@@ -124,8 +129,8 @@ impl Summary {
         }
     }
 
-    /// Schemas with selectable fields, and all of them in the wide form; the parts of an index, and their URLs in the
-    /// wide form.
+    /// The table of schemas with selectable fields; the wide form has all schemas. For an index, the table of its
+    /// documents; the wide form has their URLs.
     fn table(&self, is_wide: bool) -> TextTable {
         let Some(schemas) = self.schemas() else {
             let mut table = TextTable::new(if is_wide { &["GROUP VERSION", "URL"] } else { &["GROUP VERSION"] });

@@ -11,7 +11,8 @@ use crate::transport::tls::CertificateFiles;
 /// Runs until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Says what could not be opened or bound, or which task ended because of an internal error.
+/// The server cannot be started: an option is invalid, or something cannot be opened or bound. Or a task ended because
+/// of an internal error.
 pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     arguments.log.start().map_err(anyhow::Error::msg)?;
     let service = operator::open(options(arguments)?).await?;
@@ -25,6 +26,9 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
 }
 
 /// The options of `operator`, from its arguments.
+///
+/// # Errors
+/// A `--resource` is invalid.
 fn options(arguments: OperatorArguments) -> anyhow::Result<OperatorOptions> {
     let certificate = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
         (Some(certificate), Some(key)) => CertificateOptions::Files {

@@ -32,7 +32,7 @@ impl TextTable {
         self.rows.is_empty()
     }
 
-    /// As text, with a line end after each line.
+    /// The table as text, with a line end after each line.
     pub fn print(&self) -> String {
         let headers: Vec<String> = self.headers.iter().map(|header| (*header).to_owned()).collect();
         let mut widths: Vec<usize> = headers.iter().map(|header| header.chars().count()).collect();
@@ -57,17 +57,18 @@ impl TextTable {
 
 /// A result that can be printed in every form.
 pub trait Printed {
-    /// The one document of json and yaml, with the same content.
+    /// The document that `-o json` and `-o yaml` print.
     fn document(&self) -> Value;
 
     /// The table for people, with a line end after each line. The wide form shows more.
     fn table(&self, is_wide: bool) -> String;
 
-    /// The names of `-o name`, which other commands accept; names of objects are as kubectl prints them.
+    /// The names that `-o name` prints, one a line. Other commands accept them; names of objects are as kubectl prints
+    /// them.
     fn names(&self) -> Vec<String>;
 }
 
-/// A result in one of the forms.
+/// A result in the given format, without characters that control a terminal.
 pub fn printed(result: &impl Printed, output: OutputFormat) -> String {
     match output {
         OutputFormat::Json => json(&format!("{:#}\n", result.document())).into_owned(),
@@ -80,42 +81,44 @@ pub fn printed(result: &impl Printed, output: OutputFormat) -> String {
     }
 }
 
-/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped. The value stays the same,
-/// and terminals do not interpret them.
+/// A JSON document in which control characters that JSON permits in strings, such as DEL, are escaped, so that
+/// terminals do not interpret them. The value stays the same.
 pub fn json(text: &str) -> Cow<'_, str> {
-    shown(text, |character, shown| shown.push_str(&format!("\\u{:04x}", u32::from(character))))
+    replace_controls(text, |character, replaced| replaced.push_str(&format!("\\u{:04x}", u32::from(character))))
 }
 
-/// A text without characters that control a terminal, because authors of definitions and Views choose texts that are
-/// printed for others. Such characters are shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
+/// A text without characters that control a terminal, because authors of CustomResourceDefinitions and Views choose
+/// texts that are printed for others. Such characters are shown as `^[` and the like, as kubectl shows them; line ends
+/// and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    shown(text, |character, shown| match u8::try_from(character) {
-        Ok(byte) if byte.is_ascii() => shown.extend(['^', char::from(byte ^ 0x40)]),
-        _ => shown.extend(character.escape_unicode()),
+    replace_controls(text, |character, replaced| match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() => replaced.extend(['^', char::from(byte ^ 0x40)]),
+        _ => replaced.extend(character.escape_unicode()),
     })
 }
 
-/// Replaces the control characters of a text with `control`; line ends and tabs stay.
-fn shown(text: &str, control: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    let controls = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    if !text.contains(controls) {
+/// Replaces each control character of a text by what `replace` appends; line ends and tabs stay.
+fn replace_controls(text: &str, replace: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let is_replaced = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if !text.contains(is_replaced) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 16);
+    let mut replaced = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        if controls(character) {
-            control(character, &mut shown);
+        if is_replaced(character) {
+            replace(character, &mut replaced);
         } else {
-            shown.push(character);
+            replaced.push(character);
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(replaced)
 }
 
-/// Writes a text to standard output unchanged; see [`printed`] for texts of others.
+/// Writes a text to standard output unchanged. [`printable`] and [`printed`] remove the control characters of untrusted
+/// texts.
 ///
 /// # Errors
-/// A closed pipe and the like; see `exit::failed`.
+/// Standard output cannot be written. `exit::failed` counts a closed pipe as success.
 pub fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")

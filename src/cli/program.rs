@@ -23,7 +23,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The program by the name or path that it was started with.
+    /// The program by the first argument of the command line: the name or path that it was started with.
     pub fn from_name(first_argument: Option<&OsStr>) -> Program {
         match first_argument.and_then(|path| Path::new(path).file_stem()) {
             Some(name) if name == PLUGIN_FILE => Program::Plugin,
@@ -54,7 +54,8 @@ impl Program {
         }
     }
 
-    /// A text with commands of this program, each at the start of a line or in quotes, in the words that can be typed.
+    /// A text in which the commands are those that users can type: as a plugin, `fieldcache` becomes `kubectl
+    /// fieldcache`. A command is recognized after a backquote, after `<(`, or in a line with an indent of two spaces.
     pub fn in_text(self, text: &str) -> String {
         match self {
             Program::Itself => text.to_owned(),

@@ -27,13 +27,14 @@ use crate::transport::tls::CertificateFiles;
 
 /// How often progress is updated.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
-/// How long the greeting waits for pinned resources, so that its example has a value that exists.
+/// How long the greeting waits until a resource is loaded, so that its example selects a value that exists.
 const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Runs until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Says what could not be opened or bound, or which task ended because of an internal error.
+/// The server cannot be started: an option is invalid, or something cannot be opened or bound. Or a task ended because
+/// of an internal error.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let addresses = [("--address", Some(arguments.address)), ("--metrics-address", arguments.metrics_address)];
     for (option, address) in addresses {
@@ -55,7 +56,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let source = service.source_name().to_owned();
     let status = async move {
         tokio::join!(greet(&registry, (&source, &pinned), &reached), show_progress(&registry));
-        // The end comes from the server or from a signal.
+        // The server or a signal ends the command, not this future.
         std::future::pending::<()>().await;
     };
     service.run(Some(status.boxed())).await?;
@@ -95,7 +96,7 @@ fn options(arguments: ServeArguments) -> ServeOptions {
     }
 }
 
-/// The addresses of this server.
+/// How clients reach this server.
 pub(super) struct Reached {
     /// The address of the API.
     pub(super) address: SocketAddr,
@@ -111,19 +112,21 @@ impl Reached {
         format!("{scheme}://{}", self.address)
     }
 
-    /// A `curl` command for this server. The certificate is its own authority: curl and Go accept it as a trust anchor.
+    /// The beginning of a `curl` command for this server. The option for the CA names the serving certificate itself:
+    /// curl and Go accept it as a trust anchor.
     fn curl(&self) -> String {
         self.with_authority("curl".to_owned(), "--cacert")
     }
 
-    /// A `kubectl` command for this server. Over TLS, kubectl prompts for a user name if it has no credentials; the
-    /// server ignores them.
+    /// The beginning of a `kubectl` command for this server. Over TLS, kubectl prompts for a user name if it has no
+    /// credentials, so the command has a token; the server ignores it.
     fn kubectl(&self) -> String {
         let token = if self.certificate.is_some() { " --token none" } else { "" };
         self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")
     }
 
-    /// Adds the option that names the certificate authority to a command, if there is one.
+    /// Adds the option that names the certificate authority to a command; for plain HTTP, returns the command
+    /// unchanged.
     fn with_authority(&self, command: String, option: &str) -> String {
         match &self.certificate {
             Some(file) => format!("{command} {option} {}", shell_word(&file.display().to_string())),
@@ -138,7 +141,8 @@ fn shell_word(text: &str) -> String {
     if text.bytes().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Prints the addresses, how much is loaded, and commands to paste.
+/// Prints the addresses, how much is loaded, and commands to paste. `source` is the name of the cluster or folder, and
+/// `pinned` are the resources of `--resource`.
 async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &Reached) {
     let catalog = registry.catalog();
     let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog, pinned)).await {
@@ -151,8 +155,8 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
     }
 }
 
-/// The first resource with fields and objects that is loaded or loading, custom ones before built-in ones. It is one of
-/// `pinned` if there are any; `None` when none is.
+/// Waits for the first resource that is loaded and has fields and objects, custom resources before built-in ones. If
+/// `pinned` has any, it is one of these. `None` if there is no such resource; waits while a candidate is loading.
 pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(Arc<Resource>, Snapshot)> {
     let mut wanted: Vec<&Arc<Resource>> = catalog
         .resources()
@@ -201,7 +205,8 @@ fn loaded(catalog: &Catalog) -> String {
     format!("loaded: {objects} object{} of {resources} resource{}{others}", plural(objects), plural(resources))
 }
 
-/// The text that `serve` prints when it is ready: URL, resources and examples.
+/// The text that `serve` prints when it is ready: URL, resources and examples. `source` and `pinned` are as for
+/// [`greet`]; `example` is the resource that examples select from, if one is loaded.
 pub(super) fn greeting(
     catalog: &Catalog,
     (source, pinned): (&str, &[Gvr]),
@@ -237,11 +242,12 @@ pub(super) fn greeting(
     if let Some(address) = reached.metrics {
         text.push_str(&format!("\nmetrics: http://{address}/metrics\n"));
     }
-    text.push_str("\nCtrl-C ends it.\n");
+    text.push_str("\nCtrl-C ends the server.\n");
     text
 }
 
-/// A field and its most frequent value. Values that need quotes in a shell or a selector are skipped.
+/// The field and the value that the most objects have, as label and value. Values that need quotes in a shell or a
+/// selector are skipped; `None` if there are no others.
 pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
     for (index, field) in resource.extractor.fields().iter().enumerate() {
@@ -257,7 +263,8 @@ pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Opti
     best.pop_last().map(|(_, found)| found)
 }
 
-/// On a terminal, shows a line that is overwritten while resources load, and one that stays for each loaded resource.
+/// Shows the progress of loading on a terminal: a line that is overwritten while resources load, and one that stays for
+/// each loaded resource. Does not return, unless standard error is not a terminal.
 async fn show_progress(registry: &Registry) {
     if !std::io::stderr().is_terminal() {
         return;

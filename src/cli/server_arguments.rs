@@ -94,8 +94,8 @@ pub struct OperatorArguments {
     /// /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
-    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. It returns
-    /// only the result, needs no credentials, and --max-connections does not count it. Off by default
+    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. Responses
+    /// contain only the result, probes need no credentials, and --max-connections does not count them. Off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub health_address: Option<SocketAddr>,
     /// Serve with this certificate: a PEM file, with its issuers after it; reloaded when it is replaced
@@ -108,11 +108,12 @@ pub struct OperatorArguments {
     /// memory
     #[arg(long, value_name = "PATH")]
     pub cert_dir: Option<PathBuf>,
-    /// Store them in this Secret of --namespace instead, which replicas share; fieldcache creates it if it is missing
+    /// Store the self-signed certificate and its CA in this Secret of --namespace, which replicas share; fieldcache
+    /// creates it if it is missing
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
     pub cert_secret: Option<String>,
-    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, if clients trust the
-    /// certificate anyway
+    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, for a certificate that
+    /// clients trust without them
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_ca_file: Option<PathBuf>,
     /// The URL of this server for clients, in the status of Views; default: https://fieldcache.NAMESPACE.svc
@@ -125,7 +126,8 @@ pub struct OperatorArguments {
     /// Accept tokens with this audience; repeatable
     #[arg(long = "audience", value_name = "AUDIENCE", default_value = crate::access::AUDIENCE)]
     pub audiences: Vec<String>,
-    /// Also accept tokens with the audience of the API server; a program that sees one here could use it there
+    /// Also accept tokens with the audience of the API server; a program that obtains one from this server could use it
+    /// at the API server
     #[arg(long)]
     pub accept_api_audience: bool,
     /// The maximum time without confirmed progress from the cluster; beyond it, reads fail with 503
@@ -185,7 +187,7 @@ pub enum ConsistencyArgument {
     Strong,
 }
 
-/// Parses a lag. It must be long enough for the source to confirm it.
+/// Parses `--max-lag`. It must be at least the time in which the source can confirm its progress.
 fn max_lag(text: &str) -> Result<Duration, String> {
     const SHORTEST: Duration = Duration::from_millis(1400);
     let duration = go_duration(text)?;
@@ -195,7 +197,8 @@ fn max_lag(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Parses zero, or an interval that leaves time for other work between two checks.
+/// Parses `--self-check-interval`: zero, for no checks, or an interval that leaves time for other work between two
+/// checks.
 fn self_check_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if !duration.is_zero() && duration < SHORTEST_INTERVAL {
@@ -204,7 +207,8 @@ fn self_check_interval(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Parses an interval between a second and the bound that the documentation names.
+/// Parses `--recheck-interval`: from one second to the default, which bounds how long a watch continues after its
+/// permission is revoked.
 fn recheck_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if duration < SHORTEST_INTERVAL || duration > crate::access::lease::EVERY {

@@ -36,7 +36,8 @@ impl SourceArguments {
         }
     }
 
-    /// The cluster that the options name, unless they name a folder.
+    /// The options of the cluster to read. Without any, they select the default kubeconfig. They have no meaning with
+    /// `--dir`.
     pub fn cluster(&self) -> ClusterOptions {
         ClusterOptions {
             kubeconfig: self.kubeconfig.clone(),
@@ -61,7 +62,7 @@ pub struct LogArguments {
 }
 
 impl LogArguments {
-    /// Starts logging.
+    /// Starts logging to standard error, with colors on a terminal.
     ///
     /// # Errors
     /// The filter is invalid.
@@ -126,7 +127,8 @@ pub enum OutputFormat {
     Name,
 }
 
-/// An address to listen on. `localhost` is the only name: it is the same address everywhere.
+/// Parses an address to listen on, with a port. `localhost` is the only name that is accepted, and stands for
+/// 127.0.0.1.
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let literal = match text.rsplit_once(':') {
         Some((host, port)) if host.eq_ignore_ascii_case("localhost") => format!("127.0.0.1:{port}"),

@@ -1,7 +1,8 @@
-//! Request bodies in memory: how many at a time and how many bytes, shared between users.
+//! Limits the number and the bytes of request bodies in memory, shared between users.
 //!
-//! Only bodies that are read whole are counted; bodies that are forwarded stream. A place is held until the response is made, bytes are
-//! counted as they arrive. How much a user may hold is in [`crate::model::shares`].
+//! Only bodies that are read whole are counted, not forwarded ones, which are streamed. A body counts until its
+//! response is created; bytes are counted as they arrive. [`crate::model::shares`] describes how much a user may
+//! hold.
 
 use std::sync::Arc;
 
@@ -10,26 +11,26 @@ use super::user::{User, UserShare};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 
-/// Bodies in memory.
+/// The limits of request bodies, and their usage.
 #[derive(Debug)]
 pub struct Bodies {
     bodies: Arc<Shares<User>>,
     bytes: Arc<Shares<User>>,
 }
 
-/// Bodies in memory.
+/// The request bodies in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InMemory {
-    /// Bodies.
+    /// The number of bodies.
     pub bodies: u64,
-    /// Their bytes that have arrived.
+    /// The bytes of these bodies that have arrived.
     pub bytes: u64,
 }
 
-/// The bytes that a user's first body may have whatever others send: far more than a Pod.
+/// The bytes that a user's bodies may have even if all others hold the maximum: far more than a Pod.
 const FIRST_BYTES: u64 = 256 << 10;
 
-/// The place of one body; free again when dropped.
+/// Counts one body and its bytes until it is dropped.
 #[derive(Debug)]
 pub struct BodyPlace {
     bodies: Arc<Bodies>,
@@ -45,13 +46,13 @@ impl Bodies {
         Bodies { bodies: Arc::new(bodies), bytes: Arc::new(bytes) }
     }
 
-    /// Takes a place for a body before its first byte is read.
+    /// Counts a new body of a user, before its first byte is read.
     ///
     /// # Errors
-    /// 429.
+    /// 429 if the user has the maximum number of bodies in memory.
     pub fn enter(self: &Arc<Bodies>, user: &User) -> Result<BodyPlace, Limited> {
         let places = self.bodies.take(user, 1).zip(self.bytes.take(user, 0));
-        let (body, bytes) = places.ok_or_else(|| self.refused(Limit::Bodies, user))?;
+        let (body, bytes) = places.ok_or_else(|| self.limit_error(Limit::Bodies, user))?;
         Ok(BodyPlace { bodies: self.clone(), user: user.clone(), bytes, _body: body })
     }
 
@@ -60,13 +61,13 @@ impl Bodies {
         InMemory { bodies: self.bodies.total(), bytes: self.bytes.total() }
     }
 
-    /// The error of a body that does not fit into the limit.
-    fn refused(&self, limit: Limit, user: &User) -> Limited {
+    /// The error of a body that exceeds `limit`, which is [`Limit::Bodies`] or [`Limit::BodyBytes`].
+    fn limit_error(&self, limit: Limit, user: &User) -> Limited {
         let InMemory { bodies, bytes } = self.in_memory();
         let maximum =
             if limit == Limit::Bodies { self.bodies.most().to_string() } else { Bytes(self.bytes.most()).to_string() };
         let message = format!(
-            "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with {} bytes for user {user}. A user may have as much as is free of {}={maximum}. Send fewer at a time, or raise {}",
+            "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with {} bytes for user {user}. A user may have what all others leave free of {}={maximum}. Send fewer at a time, or raise {}",
             self.bodies.amount_of(user),
             self.bytes.amount_of(user),
             limit.flag(),
@@ -80,8 +81,8 @@ impl BodyPlace {
     /// Counts bytes that have arrived.
     ///
     /// # Errors
-    /// 429. They must be dropped then.
+    /// 429 if the bodies of the user have the maximum of bytes. The caller must then drop these bytes.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Limited> {
-        if self.bytes.grow(bytes as u64) { Ok(()) } else { Err(self.bodies.refused(Limit::BodyBytes, &self.user)) }
+        if self.bytes.grow(bytes as u64) { Ok(()) } else { Err(self.bodies.limit_error(Limit::BodyBytes, &self.user)) }
     }
 }

@@ -1,16 +1,17 @@
-//! What the server knows about one connection: its peer, whether a request on it was authenticated, and what it does now.
+//! The state of one connection: its client, whether a request on it was authenticated, and its requests in progress.
 //!
 //! [`ConnectionState`] is shared by the task of the connection, the requests on it, and the table of connections
-//! ([`super::connections`]). It decides when the connection has to end ([`ConnectionState::verdict`]):
+//! ([`super::connections`]). It decides when the connection must end ([`ConnectionState::decide`]):
 //!
-//! | state of the connection | it ends after |
+//! | state of the connection | the connection ends after |
 //! |---|---|
-//! | no request was complete | [`FIRST_REQUEST`] |
+//! | no request has arrived completely | [`FIRST_REQUEST`] |
 //! | no request was authenticated | [`UNAUTHENTICATED`] |
 //! | no request is in progress | [`IDLE`] |
 //! | every request was rejected, with 401, 403 or 429 | [`REJECTED`] |
 //!
-//! It also ends when the table needs its place: gracefully if it was authenticated ([`ConnectionState::displace`]), else at once.
+//! A connection also ends when the table needs its place for another one: gracefully if it was authenticated
+//! ([`ConnectionState::displace`]), else at once.
 //!
 //! PINGs of HTTP/2 and incomplete requests do not count as requests. An open response, such as a watch, prevents an
 //! idle end. Where the server does not authenticate clients, every connection counts as authenticated from the start.
@@ -29,44 +30,45 @@ use super::groups::GroupMember;
 use super::limit::Limited;
 use super::user::User;
 
-/// Bound of a connection on which no request was complete.
+/// How long a connection may be open before the head of its first request has arrived.
 pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(30);
 
-/// Bound of a connection on which no request was authenticated. Anonymous health checks open another connection.
+/// How long a connection may be open before a request on it is authenticated. Anonymous health checks then open
+/// another one.
 pub(crate) const UNAUTHENTICATED: Duration = Duration::from_secs(30);
 
-/// Bound of a connection without a request in progress: kube-apiserver's idle timeout.
+/// How long a connection may be without a request in progress: kube-apiserver's idle timeout.
 pub(crate) const IDLE: Duration = Duration::from_secs(90);
 
-/// Bound of a connection whose requests are all rejected, although one was authenticated before.
+/// How long all requests of an authenticated connection may be rejected before the connection ends.
 pub(crate) const REJECTED: Duration = Duration::from_secs(5 * 60);
 
-/// How long an unauthenticated peer, or one whose place is needed, may take to end its connection. The time begins when
-/// the server has announced the end.
+/// How long a connection may stay open after the server has announced its end, if it is unauthenticated or its place is
+/// needed.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
 
-/// How long any other peer without a request in progress may take.
+/// How long any other connection without a request in progress may stay open after the server has announced its end.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// Why the server ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// No request was complete in time.
+    /// No request arrived in time.
     NoRequest,
     /// No request was authenticated in time.
     Unauthenticated,
-    /// All requests were rejected.
+    /// All requests of a long time were rejected.
     Rejected,
     /// There was no request for a long time.
     Idle,
-    /// It was not authenticated, and another connection needed its place.
+    /// The connection was not authenticated, and another one needed its place.
     Evicted,
-    /// Its user had as many as it may, and another connection needed the place.
+    /// The user of the connection had at least an equal part of the places, and another connection needed one.
     UserShare,
 }
 
 impl CloseReason {
-    /// All of them.
+    /// All reasons, in the order of their numbers (`reason as usize`).
     pub const ALL: [CloseReason; 6] = [
         CloseReason::NoRequest,
         CloseReason::Unauthenticated,
@@ -92,42 +94,49 @@ impl CloseReason {
 /// Whether a connection may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionDecision {
-    /// Keep it at least until this time.
+    /// The connection may stay open at least until this time.
     KeepUntil(Instant),
     /// The connection must end.
     Close(CloseReason),
 }
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub struct ConnectionState {
-    /// The user of the connection while the request is not authenticated.
+    /// The user to whom unauthenticated requests of the connection count: the address.
     user: User,
     address: Option<IpAddr>,
     opened: Instant,
+    /// The place in the table of connections.
     place: OnceLock<ConnectionHandle>,
+    /// Whether a request was authenticated, or the server does not authenticate clients.
     is_authenticated: AtomicBool,
+    /// Whether the head of a request has arrived.
     has_requested: AtomicBool,
-    /// Requests without the head of a response.
+    /// The number of requests that wait for their response.
     pending: AtomicUsize,
-    /// Accepted requests whose response is being sent.
+    /// The number of accepted requests whose response is being sent. A request is accepted if its response is not
+    /// 401, 403 or 429.
     responding: AtomicUsize,
     /// When the last request ended, in milliseconds after `opened`.
     idle_since: AtomicU64,
-    /// When a request was last accepted, or the response to one ended; likewise.
+    /// When a request was last accepted, or the response to one ended, in milliseconds after `opened`.
     accepted_at: AtomicU64,
+    /// Notified when the connection must end at once.
     evicted: Notify,
+    /// Notified when the connection must end gracefully.
     displaced: Notify,
     is_displaced: AtomicBool,
 }
 
 impl ConnectionState {
-    /// A connection from this address; `is_trusted`: clients of this server need no credentials.
+    /// The state of a new connection from this address. `is_trusted`: the server does not authenticate clients.
     pub fn new(address: IpAddr, is_trusted: bool) -> ConnectionState {
         ConnectionState { address: Some(address), ..ConnectionState::for_user(User::at(address), is_trusted) }
     }
 
-    /// The state for requests of a user that arrive without a socket.
+    /// The state for requests of a user that do not arrive over a socket. `is_trusted`: the server does not
+    /// authenticate clients.
     pub fn for_user(user: User, is_trusted: bool) -> ConnectionState {
         ConnectionState {
             user,
@@ -146,26 +155,26 @@ impl ConnectionState {
         }
     }
 
-    /// The user for limits before authentication: the address.
+    /// The user to whom unauthenticated requests count: the address of the client.
     pub fn user(&self) -> &User {
         &self.user
     }
 
-    /// The address of the peer; `None` without a socket.
+    /// The address of the client; `None` without a socket.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Whether a request on this connection was authenticated, or none needs to be.
+    /// Whether a request on this connection was authenticated, or the server does not authenticate clients.
     pub fn is_authenticated(&self) -> bool {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// Notes that a request on this connection was authenticated. The connection takes one of the places that are
-    /// reserved for such connections, for the user of its first such request, which `user` returns.
+    /// Records that a request on this connection was authenticated. With its first such request, the connection takes
+    /// one of the places for authenticated connections. `user` returns the user of this request.
     ///
     /// # Errors
-    /// 429 when this user has as many connections as it may. The connection then ends.
+    /// 429 if this user has the maximum number of connections. The connection then ends.
     pub fn authenticate(&self, user: impl FnOnce() -> User) -> Result<(), Limited> {
         if self.is_authenticated() {
             return Ok(());
@@ -177,22 +186,22 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Notes that the connection has a place in the table.
-    pub(crate) fn entered(&self, place: ConnectionHandle) {
+    /// Stores the place of the connection in the table.
+    pub(crate) fn set_place(&self, place: ConnectionHandle) {
         let _ = self.place.set(place);
     }
 
-    /// Whether a request waits for the head of its response.
+    /// Whether a request waits for its response.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the connection must end gracefully, because its place is needed.
+    /// Whether the connection must end because its place is needed for another one.
     pub(crate) fn is_displaced(&self) -> bool {
         self.is_displaced.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection gracefully, as its place is needed.
+    /// Ends the connection gracefully, because its place is needed for another one.
     pub(crate) fn displace(&self) {
         self.is_displaced.store(true, Ordering::Relaxed);
         self.displaced.notify_one();
@@ -203,20 +212,21 @@ impl ConnectionState {
         self.evicted.notify_one();
     }
 
-    /// Resolves when the connection must end at once.
+    /// Waits until the connection must end at once.
     pub(crate) async fn wait_for_eviction(&self) {
         self.evicted.notified().await;
     }
 
-    /// Notes that the head of a request is complete.
-    pub(crate) fn begin(self: &Arc<ConnectionState>) -> PendingRequest {
+    /// Records that the head of a request has arrived. The request counts as pending until the returned guard is
+    /// dropped.
+    pub(crate) fn begin_request(self: &Arc<ConnectionState>) -> PendingRequest {
         self.has_requested.store(true, Ordering::Relaxed);
         self.pending.fetch_add(1, Ordering::Relaxed);
         PendingRequest(self.clone())
     }
 
-    /// Whether the connection may stay open at `now`, and until when, or why it must close.
-    pub(crate) fn verdict(&self, now: Instant) -> ConnectionDecision {
+    /// Decides whether the connection may stay open at the time `now`: at least until when, or why it must end.
+    pub(crate) fn decide(&self, now: Instant) -> ConnectionDecision {
         let by = |deadline: Instant, reason| {
             if deadline <= now { ConnectionDecision::Close(reason) } else { ConnectionDecision::KeepUntil(deadline) }
         };
@@ -229,22 +239,22 @@ impl ConnectionState {
         if self.responding.load(Ordering::Relaxed) > 0 {
             return ConnectionDecision::KeepUntil(now + IDLE);
         }
-        let rejected = by(self.at(&self.accepted_at) + REJECTED, CloseReason::Rejected);
+        let rejected = by(self.time_of(&self.accepted_at) + REJECTED, CloseReason::Rejected);
         if self.is_pending() || matches!(rejected, ConnectionDecision::Close(_)) {
             return rejected;
         }
-        match (by(self.at(&self.idle_since) + IDLE, CloseReason::Idle), rejected) {
+        match (by(self.time_of(&self.idle_since) + IDLE, CloseReason::Idle), rejected) {
             (ConnectionDecision::KeepUntil(idle), ConnectionDecision::KeepUntil(rejected)) => {
                 ConnectionDecision::KeepUntil(idle.min(rejected))
             }
-            (verdict, _) => verdict,
+            (decision, _) => decision,
         }
     }
 
-    /// Resolves when the connection must end.
+    /// Waits until the connection must end gracefully, and returns the reason.
     pub(crate) async fn wait_for_close(&self) -> CloseReason {
         loop {
-            match self.verdict(Instant::now()) {
+            match self.decide(Instant::now()) {
                 ConnectionDecision::Close(reason) => return reason,
                 ConnectionDecision::KeepUntil(next) => tokio::select! {
                     () = sleep_until(next) => {}
@@ -254,7 +264,8 @@ impl ConnectionState {
         }
     }
 
-    /// Resolves when a connection that should end has not done so in time: the peer may ignore GOAWAY.
+    /// Waits until the grace period for the end of the connection is over, because the client may ignore GOAWAY.
+    /// Called when the end was announced.
     pub(crate) async fn wait_for_cut(&self) {
         let announced = Instant::now();
         let mut next = announced;
@@ -268,42 +279,43 @@ impl ConnectionState {
         }
     }
 
-    /// A stored time as an `Instant`.
-    fn at(&self, milliseconds: &AtomicU64) -> Instant {
+    /// Converts a time in milliseconds after the connection was opened.
+    fn time_of(&self, milliseconds: &AtomicU64) -> Instant {
         self.opened + Duration::from_millis(milliseconds.load(Ordering::Relaxed))
     }
 
-    /// Stores the current time, in milliseconds since the connection was opened.
-    fn stamp(&self, milliseconds: &AtomicU64) {
+    /// Stores the current time, in milliseconds after the connection was opened.
+    fn store_time(&self, milliseconds: &AtomicU64) {
         let elapsed = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         milliseconds.store(elapsed, Ordering::Relaxed);
     }
 }
 
-/// For requests that arrive over no connection.
 impl GroupMember for ConnectionState {
     fn is_idle(&self) -> bool {
         !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
     }
 }
 
+/// The state for requests that do not arrive over a connection.
 impl Default for ConnectionState {
     fn default() -> ConnectionState {
         ConnectionState::for_user(User::default(), true)
     }
 }
 
-/// A request without the head of a response; it ends when dropped.
+/// A request that waits for its response, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingRequest(Arc<ConnectionState>);
 
 impl PendingRequest {
-    /// Notes the head of a response; returns a guard for its body if the request was accepted.
+    /// Records the status code of the response. Returns a guard for its body; `None` if the request is rejected with
+    /// 401, 403 or 429.
     pub(crate) fn respond(self, code: StatusCode) -> Option<OpenResponse> {
         let is_rejected =
             matches!(code, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         (!is_rejected).then(|| {
-            self.0.stamp(&self.0.accepted_at);
+            self.0.store_time(&self.0.accepted_at);
             self.0.responding.fetch_add(1, Ordering::Relaxed);
             OpenResponse(self.0.clone())
         })
@@ -311,20 +323,22 @@ impl PendingRequest {
 }
 
 impl Drop for PendingRequest {
+    /// The request no longer waits: it has its response, or was cancelled.
     fn drop(&mut self) {
-        self.0.stamp(&self.0.idle_since);
+        self.0.store_time(&self.0.idle_since);
         self.0.pending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// An accepted request whose response is being sent; it ends when dropped.
+/// An accepted request whose response is being sent, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenResponse(Arc<ConnectionState>);
 
 impl Drop for OpenResponse {
+    /// The response has been sent or cancelled.
     fn drop(&mut self) {
-        self.0.stamp(&self.0.idle_since);
-        self.0.stamp(&self.0.accepted_at);
+        self.0.store_time(&self.0.idle_since);
+        self.0.store_time(&self.0.accepted_at);
         self.0.responding.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,33 +1,34 @@
-//! The table of connections: how many are open, and which ones may have a place.
+//! The table of connections. It limits how many connections are open, and chooses which ones are closed for others.
 //!
-//! A connection is unauthenticated until a request on it was authenticated. The rules of [`Connections::enter`]:
+//! Each open connection has a place in the table. A connection is unauthenticated until a request on it is
+//! authenticated. The rules for a new connection ([`Connections::enter`]):
 //!
-//! - At most `--max-connections` are open.
-//! - Unauthenticated connections have a quarter of the places; the others are reserved. When that part is full, a new
-//!   connection takes the place of an unauthenticated one: the oldest of the address that has most of them. So an
-//!   attacker with one address loses its own connections. One with many addresses has to open connections faster than a
-//!   client takes to authenticate, times their number.
-//! - While at least half of the places are taken, one address may have a quarter of them. A further connection takes the place of
-//!   the oldest unauthenticated one of the same address, and is rejected if there is none.
+//! - At most `--max-connections` connections are open.
+//! - Unauthenticated connections have a quarter of the places. The other places are reserved. If the quarter is full,
+//!   a new connection takes the place of an unauthenticated one: the oldest of the address that has most of them. So
+//!   an attacker with one address loses its own connections. An attacker with many addresses can keep others out only
+//!   by filling the quarter faster than clients authenticate.
+//! - While at least half of the places are taken, one address may have a quarter of them. A further connection takes
+//!   the place of the oldest unauthenticated one of the same address, or is rejected if there is none.
 //!
-//! With its first authenticated request a connection takes a reserved place, for the user of that request. The rules of
-//! [`ConnectionHandle::promote`] are max-min fairness between users:
+//! With its first authenticated request, a connection takes a reserved place, for the user of that request. The rules
+//! ([`ConnectionHandle::promote`]) are max-min fairness between users:
 //!
-//! - While there are free reserved places, a user may take any number of them.
-//! - When there are none, the user with the most connections loses one, if that user still has no fewer than the new
-//!   one afterwards. So a user below the equal part of the places always gets in, and a user with one connection keeps
-//!   it.
-//! - Otherwise a connection of the same user without a request in progress makes room. If there is none, the request is rejected with
-//!   429 and its connection ends.
+//! - While reserved places are free, a user may take any number of them.
+//! - If none is free, one connection of the user with the most connections is closed. This user must then still have at
+//!   least as many as the new one. So a user with fewer connections than the equal part always gets a place, and a user
+//!   with one connection keeps it.
+//! - Otherwise an idle connection of the same user is closed. If there is none, the request is rejected with 429 and
+//!   its connection ends.
 //!
-//! A connection with requests of several users counts for the user of the first one. That of a front proxy, such as
-//! kube-apiserver, counts for the front proxy (`Access::connection_user`).
+//! A connection with requests of several users counts for the user of the first one. The connection of a front proxy,
+//! such as kube-apiserver, counts for the front proxy (`Access::connection_user`).
 //!
-//! An authenticated connection that makes room ends gracefully: GOAWAY over HTTP/2, after the response over HTTP/1.1, and 10 s later
-//! at the latest. An unauthenticated one is cut.
+//! An authenticated connection that is closed for another one ends gracefully: GOAWAY over HTTP/2, after the response
+//! over HTTP/1.1, and 10 s later at the latest. An unauthenticated connection is closed at once.
 //!
-//! Addresses of IPv6 count together by their /64 network, which one host can have whole. Where clients need no credentials, only
-//! the first rule applies.
+//! IPv6 addresses of one /64 network count as one address, because one host can have a whole network. If the server
+//! does not authenticate clients, only the first rule applies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -41,80 +42,90 @@ use super::user::{User, UserShare, origin_of};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 
-/// Connections at a time of the listener for metrics. More would use file descriptors that are meant for others.
+/// The maximum number of connections of the listener for metrics. More would take file descriptors from other
+/// connections.
 pub const METRICS_CONNECTIONS: usize = 64;
 
-/// Unauthenticated connections, and those of one address in a crowded table, have this part of the places.
+/// The divisor for the places of all unauthenticated connections, and of one address while half of the places are
+/// taken.
 const PART: usize = 4;
 
-/// The minimum number of places of an address.
+/// The minimum of the maximum number of connections of an address.
 const LEAST_SHARE: usize = 4;
 
-/// The maximum bytes of HTTP/2 requests that have arrived and are not processed yet. A peer can send thousands in the
-/// time of one poll of its connection. Each header field of some of them is one byte on the wire.
+/// The maximum memory of HTTP/2 requests that have arrived and are not processed yet, in bytes. In one poll of its
+/// connection, a client can send thousands of requests, with headers that take one byte each on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
-/// Beyond this number of bytes, connections without credentials are not read until others were processed. Beyond the
-/// second one, this holds for all connections of an address with more than its part. Unprocessed requests delay the
-/// next turn of every other client.
+/// Limits of the memory of HTTP/2 requests that are not processed yet, in bytes. Above them, connections are not read
+/// until requests are processed, because each of these requests delays the next turn of all clients. The first one
+/// applies to unauthenticated connections and the second one to authenticated ones, both for the requests of all
+/// clients. The third one applies to the connections of one address, for its own requests.
 const MOST_UNAUTHENTICATED_UNSTARTED: u64 = 4 << 20;
 const MOST_READ_UNSTARTED: u64 = 16 << 20;
 const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
 
-/// The bytes that one address may have whatever the others send.
+/// The memory that the unprocessed requests of one address may take even if all others take the maximum, in bytes.
 const FIRST_UNSTARTED: u64 = 512 << 10;
 
-/// What a long head takes in memory while its length is not known.
+/// The memory that a long head counts as while its length is not known, in bytes.
 pub const LONG_HEAD: u64 = 2 << 20;
 
-/// What all long heads may take, in bytes.
+/// The maximum memory of all long heads, in bytes.
 pub const MOST_HEADS: u64 = 64 << 20;
 
-/// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
+/// The maximum number of evicted connections that have not ended yet. At this number, no connection is evicted for a
+/// new one, which is rejected instead.
 const MOST_CLOSING: usize = 64;
 
-/// The same for new connections of addresses that have no other one. An address that opens and closes connections all the time would
-/// otherwise keep all others out.
+/// The same for connections of addresses that have no other connection. Otherwise an address that opens connections
+/// all the time would keep all other addresses out.
 const MOST_CLOSING_FOR_NEW: usize = 2 * MOST_CLOSING;
 
-/// The maximum of evicted connections that end gracefully; beyond that the oldest is cut.
+/// The maximum number of evicted connections that end gracefully. With more, the oldest of them is closed at once.
 const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
 
-/// An address of IPv4, or a /64 network of IPv6. Requests without a socket have none.
+/// An IPv4 address, or a /64 network of IPv6: see [`origin_of`]. `None` for requests without a socket.
 type Origin = Option<IpAddr>;
 
-/// Counts connections, and chooses which ones may stay.
+/// Counts connections, and chooses which ones may stay open.
 #[derive(Debug)]
 pub struct Connections {
+    /// The maximum number of open connections.
     most: usize,
     table: Mutex<Table>,
-    refused: AtomicU64,
-    refused_by_share: AtomicU64,
-    refused_by_user: AtomicU64,
+    /// Counters of rejections: see the methods with these names.
+    rejections: AtomicU64,
+    rejections_by_address: AtomicU64,
+    rejections_by_user: AtomicU64,
+    /// The number of connections that the server closed, by reason.
     closed: [AtomicU64; CloseReason::ALL.len()],
+    /// The memory of HTTP/2 requests that are not processed yet.
     streams: Arc<Shares<User>>,
-    refused_streams: AtomicU64,
+    rejected_streams: AtomicU64,
+    /// The memory of long heads.
     heads: Arc<Shares<User>>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Numbers connections in the order of their arrival.
+    /// The number of the next connection.
     next: u64,
+    /// The number of open connections, including evicted ones.
     open: usize,
-    /// Numbers of connections that were evicted, but have not ended yet; they are counted in `open`.
+    /// The numbers of connections that were evicted, but have not ended yet.
     evicted: BTreeSet<u64>,
-    /// The evicted connections that end gracefully.
+    /// The evicted connections that end gracefully, by number.
     graceful: BTreeMap<u64, Arc<ConnectionState>>,
-    /// How many each origin has, without those that were evicted.
+    /// The number of connections of each origin, without evicted ones.
     origins: HashMap<Origin, usize>,
     unauthenticated: ConnectionGroups<Origin, ConnectionState>,
     authenticated: ConnectionGroups<User, ConnectionState>,
-    /// The users of authenticated connections.
+    /// The user of each authenticated connection, by number.
     users: HashMap<u64, User>,
 }
 
-/// An open connection, counted; no longer when dropped.
+/// Counts an open connection until it is dropped.
 #[derive(Debug)]
 pub struct CountedConnection {
     connections: Arc<Connections>,
@@ -122,7 +133,7 @@ pub struct CountedConnection {
     origin: Origin,
 }
 
-/// The place of a connection in the table.
+/// Identifies the place of a connection in the table.
 #[derive(Debug)]
 pub struct ConnectionHandle {
     connections: Weak<Connections>,
@@ -131,10 +142,11 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// A request of a user was authenticated: the connection takes a reserved place, unless it has one or was evicted before.
+    /// Makes the connection take a reserved place, because a request of this user was authenticated. Does nothing if
+    /// it has one already, or was evicted.
     ///
     /// # Errors
-    /// 429 when the user has as many connections as it may. The connection then ends.
+    /// 429 if no reserved place is free for the user. The connection then ends.
     pub(crate) fn promote(&self, user: &User) -> Result<(), Limited> {
         match self.connections.upgrade() {
             Some(connections) => connections.promote(self, user),
@@ -144,7 +156,7 @@ impl ConnectionHandle {
 }
 
 impl Table {
-    /// Counts one connection less from an origin.
+    /// Decrements the number of connections of an origin.
     fn leave_origin(&mut self, origin: Origin) {
         if let Some(open) = self.origins.get_mut(&origin) {
             *open -= 1;
@@ -154,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Ends an unauthenticated connection at once, to free its place.
+    /// Evicts an unauthenticated connection, which ends at once. The parameter is its origin and its number.
     fn cut(&mut self, (origin, number): (Origin, u64)) {
         if let Some(state) = self.unauthenticated.remove(&origin, number) {
             self.leave_origin(origin);
@@ -163,7 +175,7 @@ impl Table {
         }
     }
 
-    /// Ends an authenticated connection gracefully, to free its place.
+    /// Evicts an authenticated connection, which ends gracefully. The parameter is its user and its number.
     fn displace(&mut self, (user, number): (User, u64)) {
         let Some(state) = self.authenticated.remove(&user, number) else { return };
         self.users.remove(&number);
@@ -185,79 +197,84 @@ impl Connections {
         Connections {
             most,
             table: Mutex::default(),
-            refused: AtomicU64::new(0),
-            refused_by_share: AtomicU64::new(0),
-            refused_by_user: AtomicU64::new(0),
+            rejections: AtomicU64::new(0),
+            rejections_by_address: AtomicU64::new(0),
+            rejections_by_user: AtomicU64::new(0),
             closed: Default::default(),
             streams: Arc::new(Shares::new(MOST_UNSTARTED, FIRST_UNSTARTED)),
-            refused_streams: AtomicU64::new(0),
+            rejected_streams: AtomicU64::new(0),
             heads: Arc::new(Shares::new(MOST_HEADS, LONG_HEAD)),
         }
     }
 
-    /// Takes the share of a long head of this many bytes, until its request has a response.
+    /// Takes the share of a long head's memory, in bytes, until its request has a response. `user`: the address of
+    /// the client.
     ///
     /// # Errors
-    /// 429 when the long heads of this address take as much as they may.
+    /// 429 if the long heads of this address hold the maximum.
     pub(crate) fn take_head(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
-            self.refused_streams.fetch_add(1, Ordering::Relaxed);
+            self.rejected_streams.fetch_add(1, Ordering::Relaxed);
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
-            // Without figures: they would reveal how much others send.
+            // The message states no usage, which would reveal how much others send.
             let message = format!(
-                "too many long requests, please try again later: requests of {user} with a long URL or many headers take as much memory as is free of {most}. Send fewer of them at a time"
+                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold the maximum memory for one user: what all others leave free of {most}. Send fewer of them at a time"
             );
             Limited { limit, message, retry_after: Some(RETRY_AFTER) }
         })
     }
 
-    /// The bytes of requests with long heads.
+    /// The memory of all long heads, in bytes.
     pub fn long_heads(&self) -> u64 {
         self.heads.total()
     }
 
-    /// Takes the share of a request of this many bytes that has arrived over HTTP/2, until it is processed; `None`:
-    /// its stream must be reset.
+    /// Takes the share of a request's memory, in bytes, that has arrived over HTTP/2 and is not processed yet.
+    /// `user`: the address of the client. `None`: the limit is reached, and the stream must be reset.
     pub(crate) fn begin_stream(&self, user: &User, bytes: u64) -> Option<UserShare> {
         let share = self.streams.take(user, bytes);
         if share.is_none() {
-            self.refused_streams.fetch_add(1, Ordering::Relaxed);
+            self.rejected_streams.fetch_add(1, Ordering::Relaxed);
         }
         share
     }
 
-    /// Whether a connection must not be read until other requests were processed.
+    /// Whether a connection must not be read now, because too many requests are not processed yet. `user`: the
+    /// address of the client; `is_authenticated`: whether the connection is authenticated.
     pub(crate) fn must_pause(&self, user: &User, is_authenticated: bool) -> bool {
         let most = if is_authenticated { MOST_READ_UNSTARTED } else { MOST_UNAUTHENTICATED_UNSTARTED };
         let (all, of_user) = self.streams.total_and_amount_of(user);
         all > most || of_user > MOST_UNSTARTED_OF_ADDRESS
     }
 
-    /// The bytes of HTTP/2 requests that have arrived and are not processed yet.
+    /// The memory of HTTP/2 requests that have arrived and are not processed yet, in bytes.
     pub fn unstarted(&self) -> u64 {
         self.streams.total()
     }
 
-    /// The number of streams that were reset because too many requests were not processed yet.
-    pub fn refused_streams(&self) -> u64 {
-        self.refused_streams.load(Ordering::Relaxed)
+    /// The number of HTTP/2 streams that were reset because too many requests were not processed yet. Includes
+    /// requests that were rejected because of the memory of long heads.
+    pub fn rejected_streams(&self) -> u64 {
+        self.rejected_streams.load(Ordering::Relaxed)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    /// Locks the table.
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a connection a place, which may be that of another one; `None` when it must be rejected.
+    /// Gives a new connection a place, and evicts another connection for it if necessary. `None`: the connection must
+    /// be rejected.
     pub fn enter(self: &Arc<Connections>, state: &Arc<ConnectionState>) -> Option<CountedConnection> {
         let origin = state.address().map(origin_of);
         let is_trusted = state.is_authenticated();
-        let mut table = self.table();
+        let mut table = self.lock();
         let live = table.open - table.evicted.len();
         let is_full =
             live >= self.most || (!is_trusted && table.unauthenticated.total() >= self.most_unauthenticated());
         let is_over_share = !is_trusted
             && live >= self.most.div_ceil(2)
-            && table.origins.get(&origin).is_some_and(|open| *open >= self.share());
+            && table.origins.get(&origin).is_some_and(|open| *open >= self.most_per_address());
         if is_full || is_over_share {
             let victim = match is_over_share {
                 true => table.unauthenticated.first_of(&origin).map(|number| (origin, number)),
@@ -266,7 +283,7 @@ impl Connections {
             let is_new = !table.origins.contains_key(&origin);
             let most_closing = if is_new { MOST_CLOSING_FOR_NEW } else { MOST_CLOSING };
             let Some(victim) = victim.filter(|_| !is_trusted && table.evicted.len() < most_closing) else {
-                let counter = if is_over_share { &self.refused_by_share } else { &self.refused };
+                let counter = if is_over_share { &self.rejections_by_address } else { &self.rejections };
                 counter.fetch_add(1, Ordering::Relaxed);
                 return None;
             };
@@ -281,13 +298,14 @@ impl Connections {
             table.unauthenticated.insert(&origin, number, state.clone());
         }
         drop(table);
-        state.entered(ConnectionHandle { connections: Arc::downgrade(self), number, origin });
+        state.set_place(ConnectionHandle { connections: Arc::downgrade(self), number, origin });
         Some(CountedConnection { connections: self.clone(), number, origin })
     }
 
-    /// Moves a connection to those of a user. Evicts another connection if there is no place.
+    /// Implements [`ConnectionHandle::promote`]: moves a connection to the reserved places, and evicts another one
+    /// for it if necessary.
     fn promote(&self, place: &ConnectionHandle, user: &User) -> Result<(), Limited> {
-        let mut table = self.table();
+        let mut table = self.lock();
         if !table.unauthenticated.contains(&place.origin, place.number) {
             return Ok(());
         }
@@ -299,8 +317,8 @@ impl Connections {
                 table.authenticated.idle_of(user).map(|number| (user.clone(), number))
             };
             let Some(victim) = victim.filter(|_| table.evicted.len() < MOST_CLOSING) else {
-                self.refused_by_user.fetch_add(1, Ordering::Relaxed);
-                return Err(self.limited_user(user, own));
+                self.rejections_by_user.fetch_add(1, Ordering::Relaxed);
+                return Err(self.user_limit_error(user, own));
             };
             table.displace(victim);
         }
@@ -311,7 +329,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The maximum number of connections.
+    /// The maximum number of open connections.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -326,49 +344,50 @@ impl Connections {
         (self.most - self.most_unauthenticated().min(self.most)).max(1)
     }
 
-    /// The maximum of one address while half of the places are taken.
-    pub fn share(&self) -> usize {
+    /// The maximum number of connections of one address while at least half of the places are taken.
+    pub fn most_per_address(&self) -> usize {
         (self.most / PART).max(LEAST_SHARE).min(self.most)
     }
 
     /// The number of open connections.
     pub fn open(&self) -> usize {
-        self.table().open
+        self.lock().open
     }
 
     /// The number of unauthenticated connections.
     pub fn unauthenticated(&self) -> usize {
-        self.table().unauthenticated.total()
+        self.lock().unauthenticated.total()
     }
 
-    /// The number of connections of the address with the most.
+    /// The largest number of connections that one address has.
     pub fn of_busiest(&self) -> usize {
-        self.table().origins.values().copied().max().unwrap_or_default()
+        self.lock().origins.values().copied().max().unwrap_or_default()
     }
 
-    /// The number of authenticated connections of the user with the most.
+    /// The largest number of authenticated connections that one user has.
     pub fn of_busiest_user(&self) -> usize {
-        self.table().authenticated.largest()
+        self.lock().authenticated.largest()
     }
 
-    /// The equal part of each user with authenticated connections. A user may have more while there is room.
+    /// The number of authenticated connections for each user if all users had equally many. A user may have more
+    /// while places are free.
     pub fn equal_part(&self) -> usize {
-        (self.most_authenticated() / self.table().authenticated.groups().max(1)).max(1)
+        (self.most_authenticated() / self.lock().authenticated.groups().max(1)).max(1)
     }
 
-    /// The number of requests that were rejected because their user had the maximum of connections.
-    pub fn refused_by_user(&self) -> u64 {
-        self.refused_by_user.load(Ordering::Relaxed)
+    /// The number of requests that were rejected because their user had the maximum number of connections.
+    pub fn rejections_by_user(&self) -> u64 {
+        self.rejections_by_user.load(Ordering::Relaxed)
     }
 
     /// The number of connections that were rejected because the table was full.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+    pub fn rejections(&self) -> u64 {
+        self.rejections.load(Ordering::Relaxed)
     }
 
-    /// The number of connections that were rejected because their address had its share.
-    pub fn refused_by_share(&self) -> u64 {
-        self.refused_by_share.load(Ordering::Relaxed)
+    /// The number of connections that were rejected because their address had the maximum number of connections.
+    pub fn rejections_by_address(&self) -> u64 {
+        self.rejections_by_address.load(Ordering::Relaxed)
     }
 
     /// Counts a connection that the server has ended.
@@ -381,8 +400,8 @@ impl Connections {
         self.closed[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// The error for a connection without a place.
-    pub fn limited(&self) -> Limited {
+    /// The error for a connection that is rejected.
+    pub fn limit_error(&self) -> Limited {
         let message = format!(
             "too many connections: this server has the maximum number open. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",
             self.most
@@ -390,19 +409,21 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
-    /// The error for a user with too many connections.
-    fn limited_user(&self, user: &User, own: usize) -> Limited {
+    /// The error for a user with too many connections. `own`: the number of the user's authenticated connections.
+    fn user_limit_error(&self, user: &User, own: usize) -> Limited {
         let message = format!(
-            "too many connections: the maximum of {} authenticated connections is open, {own} of them of user {user}, and no user has more that could be closed instead. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",
+            "too many connections: the maximum of {} authenticated connections is open, {own} of them by user {user}, and none of them can be closed for a new one. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",
             self.most_authenticated(),
             self.most
         );
         Limited { limit: Limit::ConnectionsPerUser, message, retry_after: Some(1) }
     }
 }
+
 impl Drop for CountedConnection {
+    /// Removes the connection from the table.
     fn drop(&mut self) {
-        let mut table = self.connections.table();
+        let mut table = self.connections.lock();
         table.open -= 1;
         if table.evicted.remove(&self.number) {
             table.graceful.remove(&self.number);

@@ -1,29 +1,29 @@
-//! Connections in groups, such as those of one address or of one user: which group has most, and which connection of it has to go.
+//! Connections in groups, such as those of one address or one user. Finds the largest group, and the connection of a
+//! group to close.
 //!
-//! All operations take logarithmic time. So only the oldest connections of a group are searched for one without a
-//! request in progress.
+//! All operations take logarithmic time. So only the oldest connections of a group are searched for an idle one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A member of a group.
+/// A connection in a group.
 pub(crate) trait GroupMember {
-    /// Whether it has no request in progress.
+    /// Whether no request is in progress on the connection.
     fn is_idle(&self) -> bool;
 }
 
-/// How many connections, and groups with as many as the largest, are searched for a connection without a request in
-/// progress.
+/// The maximum number of connections of a group that are searched for an idle one, and of groups of equal size.
 const MOST_CANDIDATES: usize = 16;
 
-/// Connections by group. Their numbers are in the order of their arrival.
+/// Connections by group. Connections are numbered in the order in which they were opened.
 #[derive(Debug)]
 pub(super) struct ConnectionGroups<Key, State> {
     total: usize,
     groups: HashMap<Key, BTreeMap<u64, Arc<State>>>,
-    /// The last group has most, and of several with as many the oldest connection.
+    /// The groups in the order of their sizes. Of groups with equal size, the one with the oldest connection is last.
+    /// An entry has the size, the number of the oldest connection, and the key.
     ranking: BTreeSet<(usize, Reverse<u64>, Key)>,
 }
 
@@ -65,25 +65,26 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.total += 1;
     }
 
-    /// Removes a connection; `None` if it does not exist.
+    /// Removes a connection from the group of `key`, and returns it; `None` if the group does not have it.
     pub(super) fn remove(&mut self, key: &Key, number: u64) -> Option<Arc<State>> {
         let removed = self.change(key, |group| group.remove(&number));
         self.total -= usize::from(removed.is_some());
         removed
     }
 
-    /// The oldest connection of a group without a request in progress, among those that are searched.
+    /// The oldest idle connection of a group. `None` if none of its [`MOST_CANDIDATES`] oldest connections is idle.
     pub(super) fn idle_of(&self, key: &Key) -> Option<u64> {
         let mut candidates = self.groups.get(key)?.iter().take(MOST_CANDIDATES);
         candidates.find(|(_, state)| state.is_idle()).map(|(number, _)| *number)
     }
 
-    /// The connection of a group to evict: one without a request in progress before the others, and then the oldest.
+    /// The connection of a group to close: its oldest idle one, or else its oldest. `None` if the group is empty.
     pub(super) fn first_of(&self, key: &Key) -> Option<u64> {
         self.idle_of(key).or_else(|| self.groups.get(key)?.keys().next().copied())
     }
 
-    /// The oldest connection of the largest group. One without a request in progress comes first.
+    /// The connection to close of the largest group: idle ones before others, and then the oldest. `None` if there
+    /// are no connections.
     pub(super) fn first_of_largest(&self) -> Option<(Key, u64)> {
         let (most, _, first) = self.ranking.last()?;
         let mut equals = self.ranking.iter().rev().take_while(|(count, ..)| count == most).take(MOST_CANDIDATES);
@@ -91,7 +92,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         idle.or_else(|| Some((first.clone(), self.first_of(first)?)))
     }
 
-    /// Changes a group, and updates its rank.
+    /// Changes a group, and updates its entry in the ranking. Returns the result of `change`.
     fn change<Changed>(
         &mut self,
         key: &Key,

@@ -1,4 +1,4 @@
-//! The limits: their names, options and defaults, and the message of each.
+//! The names, options and defaults of all limits, and the error when one is reached.
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -6,38 +6,39 @@ use std::time::Duration;
 use crate::model::quantity;
 use crate::registry::OverMemory;
 
-/// How long a request waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
+/// The longest time that a request waits in a queue: a quarter of a minute, as in kube-apiserver.
 pub(super) const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Seconds after which a refused request may be repeated, as kube-apiserver's priority and fairness names them.
+/// The seconds after which a client may retry a rejected request, as in kube-apiserver's API Priority and Fairness.
 pub(super) const RETRY_AFTER: u64 = 1;
 
-/// The number of users who may have full queues before only the first request of a further user may wait.
+/// When this many users have full queues, only one request of each further user may wait.
 pub(super) const WAITING_USERS: usize = 16;
 
-/// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
+/// The default number of seats for each processor. A seat is about a millisecond of work, so a round of all seats
+/// takes about this many milliseconds.
 const SEATS_PER_CORE: u64 = 16;
 
-/// A limit by its name.
+/// The name of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Connections at a time.
+    /// Open connections.
     Connections,
-    /// Connections at a time on which no request was authenticated.
+    /// Open connections on which no request was authenticated.
     UnauthenticatedConnections,
-    /// Connections of one address.
+    /// Open connections of one address.
     ConnectionsPerAddress,
-    /// Authenticated connections of one user.
+    /// Open authenticated connections of one user.
     ConnectionsPerUser,
     /// Bytes of HTTP/2 requests that have arrived and are not processed yet.
     UnstartedRequests,
-    /// Watches of one user.
+    /// Open watches of one user.
     WatchesPerUser,
     /// Seats: work in progress.
     Seats,
-    /// Large lists in flight.
+    /// Large lists in progress.
     Lists,
-    /// Bytes of large lists in flight.
+    /// Bytes of large lists in progress.
     ListBytes,
     /// Bytes of watches that clients have not read.
     UnreadBytes,
@@ -50,7 +51,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// All of them.
+    /// All limits, in the order of their numbers (`limit as usize`).
     pub const ALL: [Limit; 13] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
@@ -86,7 +87,7 @@ impl Limit {
         }
     }
 
-    /// The reason in a cause of a Status, and in a condition.
+    /// The field `reason` in a cause of a Status, and in a condition.
     pub fn reason(self) -> &'static str {
         match self {
             Limit::Connections => "ConnectionLimit",
@@ -105,7 +106,7 @@ impl Limit {
         }
     }
 
-    /// The option that sets the limit, or that it is a part of.
+    /// The command line option that sets the limit, or a limit of which this one is a part.
     pub fn flag(self) -> &'static str {
         match self {
             Limit::Connections
@@ -125,25 +126,25 @@ impl Limit {
     }
 }
 
-/// Rejected because of a limit.
+/// The error of a request, connection or store that is rejected because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limited {
     /// The limit.
     pub limit: Limit,
     /// The message for users: the limit, its option and value, and the remedy.
     pub message: String,
-    /// Seconds after which to come again, where a little time helps.
+    /// The seconds after which a retry can succeed. `None`: waiting alone does not help.
     pub retry_after: Option<u64>,
 }
 
 impl Limited {
-    /// The error for a store that does not fit into memory. Waiting alone does not help.
+    /// The error for a store that exceeds the memory limit.
     pub fn memory(over: &OverMemory) -> Limited {
         Limited { limit: Limit::Memory, message: over.to_string(), retry_after: None }
     }
 }
 
-/// How much there may be of each.
+/// The configured maximum of each limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
     /// `--max-connections`.
@@ -164,9 +165,9 @@ pub struct LimitSettings {
     pub body_bytes: quantity::Bytes,
 }
 
-/// Go clients use one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches
-/// of one user take less than 200 MB. Their unread bytes are bounded for all together. A list that is being sent takes
-/// half a megabyte, however large it is.
+/// The defaults. A Go client uses one HTTP/2 connection, or a few of HTTP/1.1. An idle watch takes some kilobytes, so
+/// the watches of one user take less than 200 MB. The unread bytes of all watches are bounded together. A list in
+/// progress takes half a megabyte, whatever its length.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
         LimitSettings {

@@ -1,12 +1,13 @@
-//! Large lists take turns: a place while one is being sent, a queue before it.
+//! Limits large lists in progress. Each holds a permit while it is sent; others wait in a queue.
 //!
-//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that
-//! large, with its indentation, counts as one, and so does the initial event of a watch. A single object also counts as
-//! one if that much is read to make its response, however short this is: the reading takes as long. All other requests
-//! pass without touching anything shared. A place is held until the body has been sent or given up, so a slow reader
-//! holds one for long. [`crate::model::fair_queue`] decides everything and says why that starves no other user;
-//! [`crate::fair_semaphore`] makes tasks sleep and wakes them. A request that waits holds no snapshot. Places bound
-//! memory; the time of the processors is shared by [`super::seats`].
+//! A list is large if its estimated response is over [`LARGE`]. A single object with such a response (with its
+//! indentation), and the initial event of a watch, count as large lists too. So does a single object if that much is
+//! read for its response, however short the response is, because reading takes as long. All other requests need no
+//! permit.
+//!
+//! A permit is held until the body has been sent or dropped, so a slow client holds it for long.
+//! [`crate::model::fair_queue`] decides who is next, and describes why this starves no user. A request that waits
+//! holds no snapshot. Permits bound memory; [`super::seats`] shares the time of the processors.
 
 use std::sync::Arc;
 
@@ -19,31 +20,31 @@ use crate::fair_semaphore::FairSemaphore;
 use crate::model::fair_queue::{Bounds, Cost, Scarce};
 use crate::model::quantity::Bytes;
 
-/// Lists up to this size are not queued: they are written within some milliseconds.
+/// Responses up to this size need no permit, in bytes, because they are written within some milliseconds.
 pub const LARGE: u64 = 4 << 20;
 
-/// The number of lists of one user that may wait for each permit, before further ones are rejected.
+/// For each permit, this many lists of one user may wait before further ones are rejected.
 const WAITING_FOR_EACH_PLACE: usize = 4;
 
-/// The places.
+/// The permits for large lists.
 #[derive(Debug)]
 pub struct Lists(Arc<FairSemaphore<User>>);
 
-/// Figures for metrics.
+/// The usage of the limit, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// Large lists that are being answered.
+    /// The number of large lists that have a permit.
     pub lists: usize,
-    /// Their bytes together, estimated.
+    /// The estimated bytes of these lists.
     pub bytes: u64,
-    /// Large lists that wait for their turn.
+    /// The number of large lists that wait for a permit.
     pub waiting: usize,
 }
 
-/// A place; free again when dropped.
+/// The permit of a large list. Dropping it returns it.
 pub type ListPermit = fair_semaphore::Permit<User>;
 
-/// A place in the queue.
+/// A large list that waits for its permit.
 #[derive(Debug)]
 pub struct QueuedList {
     lists: Arc<FairSemaphore<User>>,
@@ -54,9 +55,9 @@ pub struct QueuedList {
 /// The result of acquiring a permit.
 #[derive(Debug)]
 pub enum ListAdmission {
-    /// Go on.
+    /// The list has its permit.
     Granted(ListPermit),
-    /// Release the snapshot, wait, and begin again.
+    /// The list must wait. The caller releases its snapshot first, and begins again with a new one.
     Queued(QueuedList),
 }
 
@@ -73,10 +74,10 @@ impl Lists {
         })))
     }
 
-    /// Acquires a permit for a list of this many bytes, or joins the queue.
+    /// Acquires a permit for a list, or joins the queue. `bytes`: the estimated length of its response.
     ///
     /// # Errors
-    /// 429 when too many of this user wait already.
+    /// 429 if too many lists of this user wait already.
     pub fn acquire(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
         match self.0.acquire(user, Cost { places: 1, bytes }) {
             Err(scarce) => Err(limit_error(&self.0, user, scarce)),
@@ -87,7 +88,7 @@ impl Lists {
         }
     }
 
-    /// The lists in flight, for metrics.
+    /// The usage of the limit, for metrics.
     pub fn in_flight(&self) -> InFlight {
         let used = self.0.in_use();
         InFlight { lists: usize::try_from(used.places).unwrap_or(usize::MAX), bytes: used.bytes, waiting: used.waiting }
@@ -95,19 +96,19 @@ impl Lists {
 }
 
 impl QueuedList {
-    /// Waits for a permit.
+    /// Waits for the permit, at most [`QUEUE_PATIENCE`].
     ///
     /// # Errors
-    /// 429 when it does not come in time.
-    pub async fn turn(self) -> Result<ListPermit, Limited> {
+    /// 429 if it is not granted in time.
+    pub async fn wait(self) -> Result<ListPermit, Limited> {
         let QueuedList { lists, user, waiting } = self;
-        let mut turn = std::pin::pin!(waiting.turn());
-        // Until the message is made it counts among those that wait.
-        timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| limit_error(&lists, &user, lists.scarce()))
+        let mut permit = std::pin::pin!(waiting.wait());
+        // The list stays in the queue until the message is created, so that the message counts it.
+        timeout(QUEUE_PATIENCE, &mut permit).await.map_err(|_| limit_error(&lists, &user, lists.scarce()))
     }
 }
 
-/// The error of a list that cannot wait, or waited too long.
+/// The error of a list that cannot wait, or waited too long. `scarce`: which limit is reached.
 fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.usage_of(user));
     let (limit, used) = match scarce {

@@ -6,15 +6,15 @@
 //! minute. No order of turns helps, because each of these requests is the first of its user.
 //!
 //! # How
-//! Long work runs beside the threads of the runtime, in [`block_in_place`]. Another thread takes over all other tasks,
-//! and the operating system divides the processors between them. At most one piece of long work runs for each
-//! processor, for users in turn. This bounds the threads, and what they hold in memory.
+//! Long work runs in [`block_in_place`], in addition to the threads of the runtime. Another thread takes over all
+//! other tasks, and the operating system divides the processors between them. At most one piece of long work for each
+//! processor runs at a time, for users in turn. This bounds the number of threads, and their memory.
 //!
-//! Code that is about to read an object calls [`may_read`] first. In a usual turn, it returns false for a long object.
-//! The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long one. So only
-//! the code that reads objects and the worker that runs it know of long turns; the layers between them do not.
+//! Code that reads an object calls [`may_read`] first. In a usual turn, this function returns false for a long
+//! object. The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long
+//! one. So only the code that reads objects and the worker know of long turns; the layers between them do not.
 //!
-//! A granted permit expires after [`VALID`]. Otherwise a client that closes the window of its stream would keep it.
+//! A granted permit expires after [`VALID`]. Otherwise a client could keep it by closing the window of its stream.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,17 +32,19 @@ use crate::query::work::yield_to_others;
 /// Objects up to this size are read in a usual turn, in bytes. Reading a longer one takes up to 50 ms for each MB.
 pub const LONG: usize = 256 << 10;
 
-/// How long a granted permit waits for its worker.
+/// How long a granted permit stays valid until its worker uses it.
 const VALID: Duration = Duration::from_millis(100);
 
-/// The kind of work that a thread does.
+/// The kind of turn that a thread currently works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// No turn: nothing else waits for this thread.
+    /// No turn: the work of this thread is not divided into turns.
     None,
+    /// A usual turn.
     Usual,
-    /// A usual turn whose work continues in a long one.
+    /// A usual turn whose work must continue in a long one.
     WantsLong,
+    /// A long turn.
     Long,
 }
 
@@ -50,7 +52,7 @@ thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::None) };
 }
 
-/// Restores the kind of work of a thread, also after a panic.
+/// Restores the kind of turn of this thread when dropped, also after a panic.
 struct Restore(Turn);
 
 impl Drop for Restore {
@@ -59,7 +61,8 @@ impl Drop for Restore {
     }
 }
 
-/// Whether the current turn may read an object of this many bytes. If not, the caller must end its turn; its next turn may.
+/// Whether the current turn may read an object of this many bytes. If false, the caller must end its turn without
+/// reading. Its next turn is then a long one, which may read any object.
 pub fn may_read(bytes: usize) -> bool {
     match TURN.get() {
         _ if bytes <= LONG => true,
@@ -71,14 +74,14 @@ pub fn may_read(bytes: usize) -> bool {
     }
 }
 
-/// Waits until the current turn may read an object of this many bytes.
+/// Ends turns until the current one may read an object of this many bytes: see [`may_read`].
 pub async fn wait_to_read(bytes: usize) {
     while !may_read(bytes) {
         yield_to_others().await;
     }
 }
 
-/// Runs the work of a usual turn. Returns whether it continues in a long turn.
+/// Runs the work of a usual turn. Also returns whether the next turn must be a long one.
 pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, bool) {
     let restore = Restore(TURN.replace(Turn::Usual));
     let done = work();
@@ -87,7 +90,8 @@ pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, bool) {
     (done, wants_long)
 }
 
-/// Runs the work of a long turn beside the threads of the runtime.
+/// Runs the work of a long turn, and then returns the permit. `permit`: `None` if no permit is needed (see
+/// [`NextTurn::poll_permit`]); the work then blocks the current thread of the runtime.
 pub(super) fn run_long<Done>(permit: Option<Permit<User>>, work: impl FnOnce() -> Done) -> Done {
     let run = || {
         let _restore = Restore(TURN.replace(Turn::Long));
@@ -98,43 +102,49 @@ pub(super) fn run_long<Done>(permit: Option<Permit<User>>, work: impl FnOnce() -
     done
 }
 
-/// Permits for long work: one for each processor.
+/// The permits for long work: one for each processor.
 pub(super) fn permits() -> Arc<FairSemaphore<User>> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Arc::new(FairSemaphore::of_places(processors as u64, 0))
 }
 
-/// A worker that waits for a permit.
+/// A request for the permit of a long turn. Dropping it cancels the request.
 #[derive(Debug)]
 pub(super) struct QueuedLongTurn {
     slot: Arc<Mutex<Slot>>,
+    /// The task that waits for the permit.
     task: AbortHandle,
 }
 
-/// Where the permit is put for the worker.
+/// The state of a request for a permit, shared by the worker and the task that waits.
 #[derive(Debug)]
 enum Slot {
+    /// The permit is not granted yet. The waker is the worker's.
     Waiting(Waker),
+    /// The permit is granted, and the worker has not taken it.
     Granted(Permit<User>),
-    /// The worker did not come in time.
+    /// The worker has taken the permit, or did not take it within [`VALID`].
     Expired,
 }
 
-/// Locks a slot. Each change of it is one assignment, so a panic elsewhere leaves it as it was.
+/// Locks a slot. Each change of a slot is one assignment, so a panic elsewhere cannot leave it incomplete.
 fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state of a worker's next turn.
+/// The kind of a worker's next turn.
 #[derive(Debug)]
 pub(super) enum NextTurn {
+    /// A usual turn.
     Usual,
+    /// A long turn, with the request for its permit once the worker has made one.
     Long(Option<Box<QueuedLongTurn>>),
 }
 
 impl NextTurn {
-    /// Waits for the permit of a long turn. `None` where no permit is needed: outside of a runtime of several threads no thread could
-    /// take over the other tasks.
+    /// Polls for the permit of a long turn, and requests one if `queued` is `None` or has expired. Ready with `None`
+    /// if no permit is needed: in a runtime with a single thread, or outside of a runtime, no other thread could take
+    /// over the other tasks.
     pub(super) fn poll_permit(
         queued: &mut Option<Box<QueuedLongTurn>>,
         permits: &Arc<FairSemaphore<User>>,
@@ -167,7 +177,8 @@ impl NextTurn {
 }
 
 impl QueuedLongTurn {
-    /// Requests a permit. A task of its own takes it back when the worker does not come.
+    /// Requests a permit. Starts a task that waits for it, and returns it if the worker does not take it within
+    /// [`VALID`].
     #[expect(clippy::disallowed_methods, reason = "the task ends with the worker or within VALID")]
     fn new(permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));

@@ -1,31 +1,30 @@
 //! Named limits: what each counts, what happens when it is reached, and its error message.
 //!
-//! | limit | flag | at the most |
+//! | limit | option | when it is reached |
 //! |---|---|---|
-//! | [`connections`] | `--max-connections` | a message, then closed |
-//! | connections without credentials | a quarter of these | one of them is closed for a new one |
-//! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
-//! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
-//! | bytes of requests of HTTP/2 that were not looked at yet | none: 64 MiB | their streams are reset, those of the addresses with most first |
+//! | [`connections`] | `--max-connections` | the connection is closed after a message |
+//! | connections without credentials | a quarter of `--max-connections` | one of them is closed for a new one |
+//! | connections of one address, while half of all are open | a quarter of `--max-connections` | one of them is closed for a new one, or else the new one |
+//! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of `--max-connections` | one of the user with most is closed for that of a user with fewer; else 429 |
+//! | bytes of HTTP/2 requests that are not processed yet | none: 64 MiB | their streams are reset, first those of the addresses with most |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
-//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | [`seats`]: work in progress | `--max-seats` | requests wait in a bounded queue, fairly between users ([`crate::model::fair_queue`]); if it is full, 429 with Retry-After |
 //! | [`long_work`] on one object, beside all other work | none: one for each processor | requests wait for a permit, fairly between users |
-//! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
-//! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
+//! | large [`lists`] in progress, and their bytes | `--max-lists`, `--max-list-bytes` | as for seats, in another queue |
+//! | bytes of watches that clients have not read ([`unread`]) | `--max-unread-bytes` | the watches of the [`slowest`] clients end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
-//! | memory of the stores | `--memory-limit` | a further store is rejected with 503; counted in `registry`, only listed here |
+//! | memory of the stores | `--memory-limit` | a further store is rejected with 503; `registry` counts it |
 //!
-//! A [`User`] is the unit that shares a limit. Without authentication it is the address of the peer. On the loopback
-//! that is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An
-//! authenticated request is counted by the user's name instead. Connections are shared by address until a request on
-//! them was authenticated, then by user.
+//! Limits are shared between users. A [`User`] is an authenticated user, or for an unauthenticated request the
+//! address of the client. All clients on the loopback address 127.0.0.1 are one user, as usually one person uses it.
+//! Connections count for the address until a request on them is authenticated, then for the user.
 //!
-//! Other costs of a request are bounded where they occur:
+//! Other modules limit other costs of a request:
 //!
-//! - forwarded requests: `forward`
-//! - streams of a connection: `listen`
-//! - changes that wait for a watch: `registry::event_dispatcher`
-//! - readers that have stopped: `write_timeout`, `stream_timeout`
+//! - `forward`: forwarded requests
+//! - `listen`: streams of a connection
+//! - `registry::event_dispatcher`: changes that wait for a watch
+//! - `write_timeout`, `stream_timeout`: clients that stop reading
 
 pub mod bodies;
 pub mod connection;
@@ -59,41 +58,48 @@ use self::unread::Unread;
 use self::user::{User, UserShare};
 use self::watches::Watches;
 
-/// About the memory of a request that waits for authentication or authorization, in bytes.
+/// The approximate memory of a request that waits for authentication or authorization, in bytes.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// What a user may have of these whatever others hold: one request with a usual path and usual headers.
+/// The bytes that the waiting requests of a user may hold even if all others hold the maximum: one request with a
+/// usual path and usual headers.
 const FIRST_HEAD: u64 = 2 * HEAD_BYTES;
 
-/// Copies of a path while its request waits: in the request, its attributes, the review, and the keys of caches.
+/// The number of copies of a path while its request waits: in the request, its attributes, the review, and keys of
+/// caches.
 const COPIES_OF_PATH: u64 = 12;
 
-/// What a header field takes beside its name and value: its places in the map, which grow by doubling, and the heads of both texts.
+/// The approximate memory of a header besides its name and value, in bytes: entries in a map, which grows by
+/// doubling, and the objects that hold both strings.
 const FIELD_BYTES: usize = 256;
 
-/// What the headers of most requests take at most. More is counted until the request has a response.
+/// The bytes that the headers of most requests take at most. Bytes above it are counted until the request has a
+/// response.
 const USUAL_HEADERS: u64 = 8 << 10;
 
-/// The share of the head of a request.
+/// The share of the memory of a request's head, in two parts.
 #[derive(Debug)]
 pub struct HeadShare {
+    /// Counts until the request is authorized.
     until_authorized: Option<UserShare>,
+    /// Counts until the request has a response. `None` for usual headers.
     _until_answered: Option<UserShare>,
 }
 
 impl HeadShare {
     /// Releases the part that counts until the request is authenticated and authorized.
-    pub fn authorized(&mut self) {
+    pub fn release_authorized(&mut self) {
         self.until_authorized = None;
     }
 }
 
-/// The approximate memory of headers, in bytes. Over HTTP/2 a field can be one byte on the wire.
+/// The approximate memory of headers, in bytes. It can be much more than their bytes on the wire: over HTTP/2 a
+/// header can be one byte.
 pub fn header_bytes(headers: &HeaderMap) -> u64 {
     headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + FIELD_BYTES) as u64).sum()
 }
 
-/// What is counted, and how often it was too much.
+/// All limits of the server, and how many requests each has rejected.
 #[derive(Debug)]
 pub struct Limits {
     settings: LimitSettings,
@@ -105,7 +111,8 @@ pub struct Limits {
     bodies: Arc<Bodies>,
     /// Bytes of requests that wait for authentication and authorization.
     heads: Arc<Shares<User>>,
-    refused: [AtomicU64; Limit::ALL.len()],
+    /// The number of requests that each limit rejected, for limits that do not count them themselves.
+    rejected: [AtomicU64; Limit::ALL.len()],
 }
 
 impl Limits {
@@ -120,7 +127,7 @@ impl Limits {
             unread: Arc::new(Unread::new(settings.unread_bytes)),
             bodies: Arc::new(Bodies::new(&settings)),
             heads: Arc::new(Shares::new(settings.body_bytes.0, FIRST_HEAD)),
-            refused: Default::default(),
+            rejected: Default::default(),
         }
     }
 
@@ -154,14 +161,14 @@ impl Limits {
         &self.unread
     }
 
-    /// Takes the share of a request that waits for authentication and authorization.
+    /// Takes the share of the memory of a request's head, while the request waits for authentication and authorization.
     ///
-    /// - `path`: the bytes of its path and query
-    /// - `headers`: what its headers take in memory
-    /// - `user`: the address where the user is not known yet
+    /// - `user`: the address of the client, if the user is not known yet
+    /// - `path`: the length of the path and the query, in bytes
+    /// - `headers`: the memory of the headers, in bytes: see [`header_bytes`]
     ///
     /// # Errors
-    /// 429 when the requests of this user that wait hold as much as they may.
+    /// 429 if the waiting requests of this user hold the maximum.
     pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<HeadShare, Limited> {
         let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
         let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
@@ -169,14 +176,17 @@ impl Limits {
         Ok(HeadShare { until_authorized: Some(until_admitted), _until_answered: until_answered })
     }
 
-    /// Takes memory for the head of a request.
+    /// Takes a share of the memory for heads of requests.
+    ///
+    /// # Errors
+    /// 429 if the waiting requests of this user hold the maximum.
     fn take_head(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
-            // Without figures: they would reveal how many requests of others wait.
+            // The message states no usage, which would reveal how many requests of others wait.
             let message = format!(
-                "too many requests, please try again later: requests of {user} that wait for authentication or authorization take as much memory as is free of {flag}={most}. Send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold the maximum memory for one user: what all others leave free of {flag}={most}. Send fewer requests at a time, or raise {flag}"
             );
             Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -189,17 +199,18 @@ impl Limits {
 
     /// Counts a request that this limit rejected.
     pub fn count(&self, limit: Limit) {
-        self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
+        self.rejected[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of requests that this limit rejected.
-    pub fn refused(&self, limit: Limit) -> u64 {
+    /// The number of requests, connections and streams that this limit rejected, and of connections and watches that
+    /// it ended.
+    pub fn rejections(&self, limit: Limit) -> u64 {
         match limit {
-            Limit::Connections => self.connections.refused(),
+            Limit::Connections => self.connections.rejections(),
             Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
-            Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
-            Limit::ConnectionsPerUser => self.connections.refused_by_user(),
-            Limit::UnstartedRequests => self.connections.refused_streams(),
+            Limit::ConnectionsPerAddress => self.connections.rejections_by_address(),
+            Limit::ConnectionsPerUser => self.connections.rejections_by_user(),
+            Limit::UnstartedRequests => self.connections.rejected_streams(),
             Limit::UnreadBytes => self.unread.ended(),
             Limit::WatchesPerUser
             | Limit::Seats
@@ -207,7 +218,7 @@ impl Limits {
             | Limit::ListBytes
             | Limit::Bodies
             | Limit::BodyBytes
-            | Limit::Memory => self.refused[limit as usize].load(Ordering::Relaxed),
+            | Limit::Memory => self.rejected[limit as usize].load(Ordering::Relaxed),
         }
     }
 }

@@ -1,29 +1,30 @@
-//! Bytes that were written for clients, and that no socket has taken yet.
+//! Limits unread bytes: bytes of responses that no socket has accepted yet.
 //!
-//! When a reader stops, they stay in the process. They are in hyper, and in the send queues of HTTP/2 streams, up to
-//! the window that a client announces. So every piece of a response is counted from when its body yields it until its
-//! memory is free. The count is part of the piece. Two bounds apply:
+//! If a client stops reading, these bytes stay in hyper, and in the send queues of HTTP/2 streams, up to the window
+//! that the client announces. So every piece of a response is counted from when its body yields it until its memory
+//! is freed. The count is part of the piece. These bounds apply:
 //!
-//! - One answer is not continued while [`WATCH_AHEAD`] or [`LIST_AHEAD`] bytes of it are unread. So each holds at most
-//!   that and one more piece, whatever window the client announces.
-//! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their
+//! - A body creates no further piece while [`WATCH_AHEAD`] or [`LIST_AHEAD`] bytes of its response are unread. So each
+//!   response holds at most that and one more piece, whatever window the client announces.
+//! - All watches together hold at most `--max-unread-bytes`. Above it, [`slowest`] decides which of them end: their
 //!   HTTP/2 stream is reset, or their connection closed, which frees their bytes. The client resumes from its last
-//!   event, as after any lost connection. Until the bytes are free, no watch with unread bytes continues. A quarter
-//!   above the bound, only watches of users whose watches hold little ([`FIRST`]) continue. Otherwise tens of thousands
-//!   of watches would make pieces faster than the slowest are ended. A user with few watches would wait among the
-//!   thousands of another one.
-//! - All other responses together may hold as much again. Each takes its [`UserShare`] before it is sent, and a request
-//!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
-//!   repeat the request. They end when their reader has taken nothing for two minutes (`write_timeout`, `stream_timeout`).
+//!   event, as after any lost connection. Until the bytes are freed, watches with unread bytes create no further
+//!   piece. More than a quarter above the bound, only watches of users whose watches hold little ([`FIRST`]) create
+//!   pieces. Otherwise tens of thousands of watches would create pieces faster than the slowest are ended, and a user
+//!   with few watches would wait for the thousands of another user.
+//! - All other responses together may hold as much again. Each takes its [`UserShare`] before it is sent. If there is
+//!   none, the request is rejected with 429. Responses that are being sent are not ended, because their client would
+//!   repeat the request. They end if their client has read nothing for two minutes (`write_timeout`,
+//!   `stream_timeout`).
 //!
-//! A small response takes its share after it is made, by the address of the client, because it can come before authentication.
-//! Without room its connection ends.
+//! A small response takes its share after it is created, for the address of the client, because it can be sent before
+//! authentication. If there is no share, its connection ends.
 //!
-//! Three things are counted separately:
+//! Three kinds of memory are bounded elsewhere:
 //!
-//! - one TLS buffer for each connection, bounded in `tls`
-//! - what the kernel holds for a connection, bounded by TCP_NOTSENT_LOWAT in `listen`
-//! - changes in mailboxes, bounded in `registry::event_dispatcher`
+//! - one TLS buffer for each connection, in `tls`
+//! - the kernel's buffer of each connection, by TCP_NOTSENT_LOWAT in `listen`
+//! - changes in mailboxes, in `registry::event_dispatcher`
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,66 +39,71 @@ use super::user::{User, UserShare};
 use crate::model::quantity;
 use crate::model::shares::Shares;
 
-/// Unread bytes of a watch, beyond which it makes no further piece. Users have many watches.
+/// From this number of unread bytes on, a watch creates no further piece. It is small, because users have many watches.
 const WATCH_AHEAD: u64 = 64 << 10;
 
-/// The unread bytes from which another response is not continued: two pieces, so that one is created while the other
-/// one is sent.
+/// From this number of unread bytes on, any other response creates no further piece. It is two pieces, so that one is
+/// created while the other one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
 
-/// The part of the bound that the watches of one user may have unread while all watches are held back. It applies as
-/// long as all of them hold less than twice the bound. Of the default it is 4 MiB.
+/// The divisor for the unread bytes that the watches of one user may have while all other watches must wait. With the
+/// default of `--max-unread-bytes`, it is 4 MiB. It applies as long as all watches hold less than twice the bound.
 const FIRST: u64 = 64;
 
-/// The most that a response which is streamed holds: what it may be ahead, and the piece that is made.
+/// The most bytes that a streamed response other than a watch holds: [`LIST_AHEAD`], and the piece that is being
+/// created.
 pub const STREAMED: u64 = LIST_AHEAD + (64 << 10);
 
-/// Memory of a response besides its body: its stream, its task and its head.
+/// The memory of a response besides its body, in bytes: its stream, its task and its head.
 const RESPONSE: u64 = 2 << 10;
 
-/// Whole answers up to this size are not counted: they are as small as the request that they answer.
+/// Whole responses up to this many bytes are small. Only their shares are counted, not their unread bytes.
 pub const SMALL: usize = 16 << 10;
 
 /// The unread bytes of a server.
 #[derive(Debug)]
 pub struct Unread {
-    /// The bound of unread bytes of watches.
+    /// The maximum of unread bytes of watches.
     most: u64,
     /// Unread bytes of watches.
     watches: AtomicU64,
     /// Unread bytes of all responses.
     total: AtomicU64,
-    /// Unread bytes of responses that are about to end: counted in the total until they have.
+    /// Unread bytes of watches that must end, but have not ended. They are also part of `watches` and `total`.
     ending: AtomicU64,
-    /// Counts the pieces that were read: the clock that measures the progress of readers.
+    /// The number of pieces that were read. It is the clock that measures the progress of clients.
     taken: AtomicU64,
+    /// The number of watches that were ended.
     ended: AtomicU64,
-    answers: Mutex<Answers>,
+    table: Mutex<ResponseTable>,
     users: Mutex<Users>,
-    /// Whether watches wait until enough is free.
+    /// Whether watches wait until enough bytes are free.
     is_awaited: AtomicBool,
+    /// The number of the next meter.
     meters: AtomicU64,
-    /// What responses other than watches may hold.
+    /// The shares of responses other than watches and small ones.
     responses: Arc<Shares<User>>,
-    /// The shares of small responses: rejections are among them, so they need room when there is none for others.
+    /// The shares of small responses. They are separate, because rejections are small responses, and must be possible
+    /// when the limit for others is reached.
     small: Arc<Shares<User>>,
 }
 
-/// Users that have watches.
+/// The users that have watches.
 #[derive(Debug, Default)]
 struct Users {
     known: HashMap<User, Weak<UserUnread>>,
-    /// At this number, users without watches are removed.
+    /// When `known` has this many users, users without watches are removed from it.
     most: usize,
 }
 
 /// The watches of one user.
 #[derive(Debug, Default)]
 struct UserUnread {
-    /// Unread bytes of all of them.
+    /// The unread bytes of all watches of the user.
     bytes: AtomicU64,
-    /// Tasks of watches that wait until enough is free, by the number of the meter: one for each watch at most.
+    /// The tasks of watches that wait until enough bytes are free, by the number of their meter.
     waiting: Mutex<HashMap<u64, Waker>>,
+    /// Whether `waiting` may have a task.
     is_awaited: AtomicBool,
 }
 
@@ -106,13 +112,13 @@ impl UserUnread {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a waker that is called when the user has less unread.
-    fn wait(&self, meter: u64, waker: Waker) {
+    /// Registers the task of a watch, which [`UserUnread::wake`] wakes. `meter`: the number of its meter.
+    fn register(&self, meter: u64, waker: Waker) {
         self.lock().insert(meter, waker);
         self.is_awaited.store(true, Ordering::SeqCst);
     }
 
-    /// Wakes all waiting watches of the user.
+    /// Wakes the tasks of all waiting watches of the user.
     fn wake(&self) {
         if self.is_awaited.load(Ordering::SeqCst) {
             let waiting = {
@@ -125,60 +131,67 @@ impl UserUnread {
     }
 }
 
+/// The responses that have a meter and unread bytes, or had some.
 #[derive(Debug, Default)]
-struct Answers {
+struct ResponseTable {
+    /// The number of the next response.
     next: u64,
     known: HashMap<u64, Weak<UnreadResponse>>,
 }
 
-/// Counts the unread bytes of one answer.
+/// Counts the unread bytes of one response.
 #[derive(Debug)]
 pub struct Meter {
     unread: Arc<Unread>,
     user: User,
-    /// `None` where it is no watch.
+    /// The watches of the user; `None` if the response is not a watch.
     watches: Option<Arc<UserUnread>>,
     number: u64,
+    /// [`WATCH_AHEAD`] or [`LIST_AHEAD`].
     ahead: u64,
     is_watch: bool,
-    /// Its task may be among those that wait.
+    /// Whether the task of the watch may be registered in `watches`.
     has_waited: AtomicBool,
-    answer: Option<Arc<UnreadResponse>>,
-    /// Held by the meter until there is a response, then by the response.
+    /// Set when the first bytes are counted.
+    response: Option<Arc<UnreadResponse>>,
+    /// The share of the response, until it moves to `response`.
     share: Option<UserShare>,
 }
 
-/// One answer of which something was unread.
+/// A response of which bytes have been counted.
 #[derive(Debug)]
 pub struct UnreadResponse {
     unread: Arc<Unread>,
     user: User,
-    /// `None` where it is no watch.
+    /// The watches of the user; `None` if the response is not a watch.
     watches: Option<Arc<UserUnread>>,
+    /// The number in [`ResponseTable`].
     number: u64,
     is_watch: bool,
+    /// The number of unread bytes.
     bytes: AtomicU64,
-    /// When its reader read something last.
+    /// When the client last read a piece: the value of [`Unread::taken`].
     progress: AtomicU64,
-    /// The bytes that it had when it was marked as ending.
+    /// The number of unread bytes when `is_ended` was set; 0 before that.
     ending: AtomicU64,
+    /// Whether the response must end.
     is_ended: AtomicBool,
-    /// Its body waits until something is read.
+    /// Whether the body waits until some bytes are read.
     waits: AtomicBool,
-    /// The waker of the task that sends it.
+    /// The waker of the task that sends the response.
     task: Waker,
-    /// What a response that is no watch may hold, until all of its pieces are free.
+    /// The share of a response that is not a watch, until all of its pieces are freed.
     share: Mutex<Option<UserShare>>,
 }
 
-/// A piece with its count.
+/// A piece of a response, which counts as unread until it is dropped.
 struct Piece {
     bytes: Bytes,
-    answer: Arc<UnreadResponse>,
+    response: Arc<UnreadResponse>,
 }
 
 impl Unread {
-    /// A count of unread bytes with the bound `most`; no byte is unread yet.
+    /// A limit of `most` unread bytes for watches, and as much again for other responses; no byte is unread yet.
     pub fn new(most: quantity::Bytes) -> Unread {
         Unread {
             most: most.0,
@@ -187,7 +200,7 @@ impl Unread {
             ending: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
-            answers: Mutex::default(),
+            table: Mutex::default(),
             users: Mutex::default(),
             is_awaited: AtomicBool::new(false),
             meters: AtomicU64::new(0),
@@ -196,37 +209,39 @@ impl Unread {
         }
     }
 
-    /// Takes the share of a response that is no watch and may hold this many bytes; a streamed one holds
-    /// [`STREAMED`].
+    /// Takes the share of a response that is not a watch. `bytes`: the most bytes that the response holds, which for
+    /// a streamed response is [`STREAMED`].
     ///
     /// # Errors
-    /// 429 when unread responses of this user take as much memory as they may.
+    /// 429 if unread responses of this user hold the maximum.
     pub fn admit(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.responses.take(user, bytes).ok_or_else(|| {
             let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
-            // The count reveals how long objects are that the caller may not see, and what others do.
+            // The message states no usage, which would reveal what others read, and the length of objects that a View
+            // prunes.
             let message = format!(
-                "too many requests, please try again later: user {user} has unread responses that take as much memory as is free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: the unread responses of user {user} hold the maximum memory for one user: what all others leave free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })
     }
 
-    /// Takes the share of a small response, which is made before it is known whether there is room; `None`: there is none.
+    /// Takes the share of a small response after it is created. `address`: that of the client; `length`: of the body,
+    /// in bytes. `None`: the limit is reached.
     pub fn admit_small(&self, address: &User, length: usize) -> Option<UserShare> {
         self.small.take(address, RESPONSE + length as u64)
     }
 
-    /// A meter for a response to this user. `is_watch`: it is that of a watch.
+    /// A meter for a response to this user. `is_watch`: the response is a watch; `share`: that of another response.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<UserShare>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
         let has_waited = AtomicBool::new(false);
         let (unread, watches) = (self.clone(), is_watch.then(|| self.watches_of(user)));
-        Meter { unread, user: user.clone(), watches, number, ahead, is_watch, has_waited, answer: None, share }
+        Meter { unread, user: user.clone(), watches, number, ahead, is_watch, has_waited, response: None, share }
     }
 
-    /// The unread bytes of the watches of a user.
+    /// The counter of the unread bytes of a user's watches.
     fn watches_of(&self, user: &User) -> Arc<UserUnread> {
         let mut users = self.lock_users();
         if let Some(known) = users.known.get(user).and_then(Weak::upgrade) {
@@ -260,21 +275,22 @@ impl Unread {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a watch without unread bytes can create a piece.
+    /// Whether a watch of this user may create a piece, by the unread bytes of all watches.
     fn has_room(&self, user: &UserUnread) -> bool {
         let bytes = self.bytes();
         bytes <= self.most.saturating_add(self.most / 4)
             || (bytes < self.most.saturating_mul(2) && user.bytes.load(Ordering::SeqCst) < self.most / FIRST)
     }
 
-    /// Notes that bytes of watches of this user are free.
-    fn freed(&self, user: &UserUnread, bytes: u64) {
+    /// Records that unread bytes of this user's watches are freed, and wakes watches that may continue.
+    fn record_freed(&self, user: &UserUnread, bytes: u64) {
         let before = self.watches.fetch_sub(bytes, Ordering::SeqCst);
         let of_user = user.bytes.fetch_sub(bytes, Ordering::SeqCst);
         if before.saturating_sub(bytes) <= self.most {
             self.wake_waiting();
         } else {
-            // All of the user wait again soon, so they are woken once for every half of its part, not for each piece.
+            // Woken watches of this user soon wait again. So they are woken once for each half of the user's part,
+            // not for each piece.
             let half = self.most / FIRST / 2;
             if of_user >= half && of_user.saturating_sub(bytes) < half {
                 user.wake();
@@ -282,7 +298,7 @@ impl Unread {
         }
     }
 
-    /// Wakes the waiting watches of all users.
+    /// Wakes the tasks of the waiting watches of all users.
     fn wake_waiting(&self) {
         if self.is_awaited.swap(false, Ordering::SeqCst) {
             let users: Vec<Arc<UserUnread>> = self.lock_users().known.values().filter_map(Weak::upgrade).collect();
@@ -290,44 +306,45 @@ impl Unread {
         }
     }
 
-    /// Whether all responses together have more unread bytes than the limit, without those that are ending.
+    /// Whether all watches together have more unread bytes than the maximum, without those of watches that are ending.
     fn is_too_much(&self) -> bool {
         self.bytes().saturating_sub(self.ending.load(Ordering::Relaxed)) > self.most
     }
 
-    /// Ends the slowest watches, down to seven eighths of the bound so that this is done rarely.
+    /// Makes the slowest watches end, if too many bytes are unread. Ends as many as are needed to get to seven
+    /// eighths of the maximum, so that this is rarely necessary.
     fn end_slowest(&self) {
         let known: Vec<Arc<UnreadResponse>> = {
-            let answers = self.lock();
+            let table = self.lock();
             if !self.is_too_much() {
                 return;
             }
-            answers.known.values().filter_map(Weak::upgrade).collect()
+            table.known.values().filter_map(Weak::upgrade).collect()
         };
         let alive: Vec<Arc<UnreadResponse>> =
-            known.into_iter().filter(|answer| answer.is_watch && !answer.is_ended()).collect();
+            known.into_iter().filter(|response| response.is_watch && !response.is_ended()).collect();
         let backlogs: Vec<ResponseBacklog> = alive
             .iter()
-            .map(|answer| ResponseBacklog {
-                user: answer.user.clone(),
-                bytes: answer.bytes.load(Ordering::Relaxed),
-                progress: answer.progress.load(Ordering::Relaxed),
+            .map(|response| ResponseBacklog {
+                user: response.user.clone(),
+                bytes: response.bytes.load(Ordering::Relaxed),
+                progress: response.progress.load(Ordering::Relaxed),
             })
             .collect();
         let (mut watches, mut freed, mut user) = (0_u64, 0, None);
         for place in slowest(&backlogs, self.most - self.most / 8) {
-            let (answer, bytes) = (&alive[place], backlogs[place].bytes);
-            if !answer.is_ended.swap(true, Ordering::Relaxed) {
-                answer.ending.store(bytes, Ordering::Relaxed);
+            let (response, bytes) = (&alive[place], backlogs[place].bytes);
+            if !response.is_ended.swap(true, Ordering::Relaxed) {
+                response.ending.store(bytes, Ordering::Relaxed);
                 self.ending.fetch_add(bytes, Ordering::Relaxed);
                 self.ended.fetch_add(1, Ordering::Relaxed);
                 (watches, freed) = (watches + 1, freed + bytes);
-                user.get_or_insert(&answer.user);
-                answer.task.wake_by_ref();
+                user.get_or_insert(&response.user);
+                response.task.wake_by_ref();
             }
         }
         if let Some(user) = user {
-            // Of the heaviest user the first one ends.
+            // `user` is the user with the most unread bytes, whose watch ends first.
             tracing::warn!(
                 watches,
                 bytes = freed,
@@ -338,14 +355,15 @@ impl Unread {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ResponseTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meter {
-    /// Whether there is room among all watches. Otherwise the task is woken when there is.
-    fn has_room_among_all(&self, context: &Context<'_>) -> bool {
+    /// Whether this response may create a piece, by the unread bytes of all watches. If false, the task is
+    /// registered, and woken when bytes are freed.
+    fn room_or_wake(&self, context: &Context<'_>) -> bool {
         let (unread, Some(user)) = (&self.unread, &self.watches) else { return true };
         if unread.has_room(user) {
             return true;
@@ -354,49 +372,51 @@ impl Meter {
             unread.end_slowest();
         }
         self.has_waited.store(true, Ordering::Relaxed);
-        user.wait(self.number, context.waker().clone());
+        user.register(self.number, context.waker().clone());
         unread.is_awaited.store(true, Ordering::SeqCst);
         // Bytes may have become free in between.
         unread.has_room(user)
     }
 
-    /// Whether the next piece can be made: not too much is unread. Otherwise the task is woken when something has been read.
-    pub fn is_ready(&self, context: &Context<'_>) -> bool {
-        let Some(answer) = &self.answer else { return self.has_room_among_all(context) };
-        // Beyond the bound of all, only watches without unread bytes continue.
+    /// Whether the body may create the next piece, because not too much is unread. If false, the task is woken when
+    /// bytes have been read.
+    pub fn ready_or_wake(&self, context: &Context<'_>) -> bool {
+        let Some(response) = &self.response else { return self.room_or_wake(context) };
+        // If all watches exceed the maximum, only watches without unread bytes continue.
         let is_full = self.is_watch && self.unread.bytes() > self.unread.most;
         let ahead = if is_full { 1 } else { self.ahead };
-        let has_room = || answer.bytes.load(Ordering::SeqCst) < ahead;
+        let has_room = || response.bytes.load(Ordering::SeqCst) < ahead;
         if has_room() {
-            return self.has_room_among_all(context);
+            return self.room_or_wake(context);
         }
-        answer.waits.store(true, Ordering::SeqCst);
-        if !answer.task.will_wake(context.waker()) {
-            // Another task polls it than at first, so it must come back by itself.
+        response.waits.store(true, Ordering::SeqCst);
+        if !response.task.will_wake(context.waker()) {
+            // The task that polls is not the one that `response` wakes, so it wakes itself.
             context.waker().wake_by_ref();
         }
         // Something may have been read in between.
-        has_room() && self.has_room_among_all(context)
+        has_room() && self.room_or_wake(context)
     }
 
-    /// Counts a piece; `None` if it is longer than its share can become.
+    /// Counts a piece as unread, and returns it with its count. `None`: the share of the response cannot grow to its
+    /// unread bytes, so the response must end.
     pub fn count(&mut self, bytes: Bytes, context: &Context<'_>) -> Option<Bytes> {
         if bytes.is_empty() {
             return Some(bytes);
         }
-        let answer = match &self.answer {
-            Some(answer) => answer.clone(),
+        let response = match &self.response {
+            Some(response) => response.clone(),
             None => {
                 let share = self.share.take();
-                self.answer.insert(UnreadResponse::new(self, share, context)).clone()
+                self.response.insert(UnreadResponse::new(self, share, context)).clone()
             }
         };
         let length = bytes.len() as u64;
-        let unread_bytes = answer.bytes.load(Ordering::SeqCst).saturating_add(length);
-        if !self.is_watch && !answer.raise(unread_bytes) {
+        let unread_bytes = response.bytes.load(Ordering::SeqCst).saturating_add(length);
+        if !self.is_watch && !response.raise(unread_bytes) {
             return None;
         }
-        answer.bytes.fetch_add(length, Ordering::SeqCst);
+        response.bytes.fetch_add(length, Ordering::SeqCst);
         self.unread.total.fetch_add(length, Ordering::Relaxed);
         if let Some(user) = &self.watches {
             user.bytes.fetch_add(length, Ordering::SeqCst);
@@ -405,23 +425,24 @@ impl Meter {
                 self.unread.end_slowest();
             }
         }
-        Some(Bytes::from_owner(Piece { bytes, answer }))
+        Some(Bytes::from_owner(Piece { bytes, response }))
     }
 
-    /// The response that is counted, if any. The task that sends it uses this to learn whether it must end.
-    pub fn answer(&self) -> Option<&Arc<UnreadResponse>> {
-        self.answer.as_ref()
+    /// The response whose bytes are counted; `None` before the first bytes. The task that sends it checks whether it
+    /// must end.
+    pub fn response(&self) -> Option<&Arc<UnreadResponse>> {
+        self.response.as_ref()
     }
 }
 
 impl UnreadResponse {
-    /// Registers a response with unread bytes.
+    /// Adds a response to the table, when its first bytes are counted. `context`: that of the task that sends it.
     fn new(meter: &Meter, share: Option<UserShare>, context: &Context<'_>) -> Arc<UnreadResponse> {
         let Meter { unread, user, watches, is_watch, .. } = meter;
-        let mut answers = unread.lock();
-        let number = answers.next;
-        answers.next += 1;
-        let answer = Arc::new(UnreadResponse {
+        let mut table = unread.lock();
+        let number = table.next;
+        table.next += 1;
+        let response = Arc::new(UnreadResponse {
             unread: unread.clone(),
             user: user.clone(),
             watches: watches.clone(),
@@ -435,23 +456,24 @@ impl UnreadResponse {
             task: context.waker().clone(),
             share: Mutex::new(share),
         });
-        answers.known.insert(number, Arc::downgrade(&answer));
-        answer
+        table.known.insert(number, Arc::downgrade(&response));
+        response
     }
 
-    /// Raises the share to this amount, if possible.
+    /// Raises the share to this many bytes. False if the user may not hold as many.
     fn raise(&self, bytes: u64) -> bool {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.as_mut().is_none_or(|share| share.raise(bytes))
     }
 
-    /// Whether the sending task must end.
+    /// Whether the task that sends the response must end.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Meter {
+    /// Removes the task from those that wait.
     fn drop(&mut self) {
         if let Some(user) = self.watches.as_ref().filter(|_| self.has_waited.load(Ordering::Relaxed)) {
             user.lock().remove(&self.number);
@@ -460,11 +482,13 @@ impl Drop for Meter {
 }
 
 impl Drop for UnreadResponse {
+    /// Removes the response from the table, once all of its pieces are freed and its body has ended.
     fn drop(&mut self) {
         self.unread.lock().known.remove(&self.number);
         let ending = self.ending.load(Ordering::Relaxed);
-        // All watches that had to end are gone. More than the bound can still be unread, as each was counted with what it held when it was
-        // chosen. The watches that wait check again, and end the next ones.
+        // If this was the last watch that had to end, the waiting watches check again, and may end further ones. More
+        // than the maximum can still be unread, because the bytes of each ended watch were counted when it was
+        // chosen.
         if ending > 0 && self.unread.ending.fetch_sub(ending, Ordering::Relaxed) == ending {
             self.unread.wake_waiting();
         }
@@ -478,18 +502,18 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Drop for Piece {
-    /// The socket has taken the piece: its bytes are no longer unread, its reader has made progress, and a waiting
-    /// body can continue.
+    /// The socket has accepted the piece, so its bytes are no longer unread, its client has made progress, and its
+    /// body may continue.
     fn drop(&mut self) {
-        let (length, answer) = (self.bytes.len() as u64, &self.answer);
-        answer.bytes.fetch_sub(length, Ordering::SeqCst);
-        answer.unread.total.fetch_sub(length, Ordering::Relaxed);
-        if let Some(user) = &answer.watches {
-            answer.unread.freed(user, length);
+        let (length, response) = (self.bytes.len() as u64, &self.response);
+        response.bytes.fetch_sub(length, Ordering::SeqCst);
+        response.unread.total.fetch_sub(length, Ordering::Relaxed);
+        if let Some(user) = &response.watches {
+            response.unread.record_freed(user, length);
         }
-        answer.progress.store(answer.unread.taken.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if answer.waits.swap(false, Ordering::SeqCst) {
-            answer.task.wake_by_ref();
+        response.progress.store(response.unread.taken.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if response.waits.swap(false, Ordering::SeqCst) {
+            response.task.wake_by_ref();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The user that shares limits: an authenticated user, or an address.
+//! The users between whom limits are shared: authenticated users, and addresses of unauthenticated clients.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use crate::model::fair_queue::Flow;
 use crate::model::{quote, shares, user_name};
 
-/// What one request holds of a quantity that users share.
+/// The part that one request, connection or response holds of a limit. Dropping it frees this part.
 pub type UserShare = shares::Share<User>;
 
-/// The user that shares limits: an authenticated user, or an address. Cheap to clone.
+/// A user to whom requests count: an authenticated user, or the address of an unauthenticated client. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct User(Arc<str>);
 
 impl User {
-    /// An authenticated user of this name.
+    /// The authenticated user with this name.
     pub fn named(name: &str) -> User {
         User(Arc::from(name))
     }
 
-    /// The clients of an address, for requests without an authenticated user.
+    /// The clients of an address, for unauthenticated requests. Of an IPv6 address, all clients of its /64 network.
     pub fn at(address: IpAddr) -> User {
         match origin_of(address) {
             IpAddr::V6(network) => User::named(&format!("{network}/64")),
@@ -28,13 +28,14 @@ impl User {
         }
     }
 
-    /// The name of an authenticated user, or the address of another one.
+    /// The name of an authenticated user, or the address of unauthenticated clients.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
 impl Flow for User {
+    /// For a ServiceAccount, all ServiceAccounts of its namespace; for others, the user itself.
     fn tenant(&self) -> User {
         match user_name::tenant(&self.0) {
             tenant if tenant.len() < self.0.len() => User::named(tenant),
@@ -43,14 +44,15 @@ impl Flow for User {
     }
 }
 
-/// For requests that come over no connection.
+/// The user of requests that do not arrive over a connection.
 impl Default for User {
     fn default() -> User {
         User::named("local")
     }
 }
 
-/// The address that limits apply to: a host usually has a whole /64 of IPv6.
+/// The address that limits apply to: an IPv4 address, or the /64 network of an IPv6 address, because a host usually
+/// has a whole one.
 pub(super) fn origin_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -61,7 +63,7 @@ pub(super) fn origin_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// In quotes: a name is the user's own choice.
+/// Displays the name in quotes, because users can choose their names.
 impl fmt::Display for User {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&quote(&self.0))

@@ -1,10 +1,9 @@
-//! Open watches of each user, and the most that one may have.
+//! Limits the open watches of each user.
 //!
-//! A watch counts as one, and as one more for each [`WATCH_BYTES`] of its request that it holds. These are selectors,
-//! the review of its permission, and its path for the audit log. The handles of its initial events count until they are
-//! sent. A selector may be as long as a URL. So the number is a bound of memory too. All users together have four times
-//! as many as one, shared as [`Shares`] describes. A watch is counted from its response to its end, without further
-//! work in between.
+//! A watch counts as one, and as one more for each [`WATCH_BYTES`] of memory that it holds. It holds its selectors, the
+//! review of its permission, and its path for the audit log. It also holds references to its initial events until they
+//! are sent. A selector may be as long as a URL, so the limit also bounds memory. All users together may have [`USERS`]
+//! times as many watches as one user, shared as [`Shares`] describes. A watch counts from its response to its end.
 
 use std::sync::Arc;
 
@@ -12,23 +11,24 @@ use super::limit::{Limit, Limited};
 use super::user::{User, UserShare};
 use crate::model::shares::Shares;
 
-/// About the memory of a watch without a selector, in bytes.
+/// The approximate memory of a watch without selectors, in bytes.
 pub const WATCH_BYTES: usize = 6 << 10;
 
-/// All users together may have this many times as many watches as one.
+/// All users together may have this many times the watches of one user.
 const USERS: u64 = 4;
 
-/// The number of watches that a user may have whatever others have: more than most controllers.
+/// The number of watches that a user may have even if all others have the maximum: more than most controllers need.
 const FIRST: u64 = 100;
 
-/// Counts them.
+/// The open watches of all users.
 #[derive(Debug)]
 pub struct Watches {
+    /// The maximum of one user.
     most: u64,
     held: Arc<Shares<User>>,
 }
 
-/// An open watch, counted; no longer when dropped.
+/// Counts an open watch until it is dropped.
 #[derive(Debug)]
 pub struct CountedWatch {
     user: User,
@@ -36,30 +36,34 @@ pub struct CountedWatch {
 }
 
 impl Watches {
-    /// The limit of `most` open watches; none is open yet.
+    /// A limit of `most` open watches for each user; none is open yet.
     pub fn new(most: u64) -> Watches {
         Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
 
-    /// Counts a watch, whose request takes this many bytes.
+    /// Counts a new watch. `held_bytes`: the memory that the watch holds, in bytes.
     ///
     /// # Errors
-    /// 429 when the user has the maximum already. It has no Retry-After, so that the user sees the message at once.
-    /// client-go would repeat the request for a while, and its informers back off by themselves.
+    /// 429 if the user has the maximum already. The error has no Retry-After, with which client-go would repeat the
+    /// request for a while before its user sees the message. Informers back off in any case.
     pub fn open(&self, user: &User, held_bytes: usize) -> Result<CountedWatch, Limited> {
         let share = self.take(user, 1, held_bytes, "its selectors take")?;
         Ok(CountedWatch { user: user.clone(), _share: share })
     }
 
-    /// Counts further memory of a watch for some time. `what` names it in the error, such as "its selectors take".
+    /// Counts further memory of a watch, until the share is dropped. `what`: the memory with its verb for the message
+    /// of the error, such as "its selectors take".
     ///
     /// # Errors
-    /// The same.
+    /// 429 as for [`Watches::open`].
     pub fn hold(&self, user: &User, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         self.take(user, 0, held_bytes, what)
     }
 
-    /// Takes the share of a user's watches. A large selector counts as several watches.
+    /// Counts `watches` and `held_bytes` for a user. `what`: as in [`Watches::hold`].
+    ///
+    /// # Errors
+    /// 429 as for [`Watches::open`].
     fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         let more = (held_bytes / WATCH_BYTES) as u64;
         let weight = watches + more;
@@ -90,7 +94,7 @@ impl Watches {
         self.most
     }
 
-    /// The number of watches of the user with the most.
+    /// The largest number of watches that one user has.
     pub fn of_busiest(&self) -> u64 {
         self.held.largest_amount()
     }

@@ -1,8 +1,8 @@
 //! Validates what a schema and CEL cannot. The resource of a FieldCache or a View must exist and have the selected
 //! fields, and its selectors must be valid.
 //!
-//! The functions are pure: the caller passes what is known of resources. `extract::extra` validates the extra fields, and its reasons go into
-//! the same conditions. An empty list of problems means Accepted.
+//! The functions are pure: the caller passes what is known of resources. `extract::extra` validates the extra fields,
+//! and its reasons go into the same conditions. An empty list of problems means Accepted.
 
 use serde_json::Value;
 
@@ -14,19 +14,19 @@ use crate::extract::extra::{self, FieldRequest};
 use crate::extract::prune;
 use crate::selector::{self, Dialect, FieldExpression, FieldRequirement, LabelSelection, wire};
 
-/// Why something is not accepted.
+/// An error of the spec of a FieldCache or View.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct SpecError {
-    /// Where, such as `spec.versions[0]`.
+    /// The path of the field, such as `spec.versions[0]`.
     pub place: String,
-    /// Why, for programs: the reason of a condition.
+    /// The reason, for programs: that of the condition.
     pub reason: SpecErrorReason,
-    /// Why, and what to do about it: a sentence without a full stop.
+    /// The error and the remedy: a sentence without a full stop.
     pub message: String,
 }
 
-/// Why something is not accepted, in one word.
+/// The reason of an error, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SpecErrorReason {
     /// No served resource has that name.
@@ -35,13 +35,13 @@ pub enum SpecErrorReason {
     VersionNotServed,
     /// A selector cannot be read.
     InvalidSelector,
-    /// A selector names a field that the resource does not offer, or not to the API server.
+    /// A selector names a field that the resource does not have, or in a scope, one that the API server does not know.
     FieldNotSelectable,
     /// No FieldCache caches the resource.
     NotCached,
-    /// A member that this release does not know.
+    /// The spec has a field that this release does not know.
     UnknownField,
-    /// A pruned path cannot be read, or names what cannot be pruned.
+    /// A path in prune is invalid, or names a field that cannot be pruned.
     InvalidPath,
     /// An extra field is not valid, for this reason.
     Field(extra::ExtraFieldReason),
@@ -73,15 +73,16 @@ impl From<extra::ExtraFieldError> for SpecError {
     }
 }
 
+/// An error with a message of bounded length.
 fn problem(place: impl Into<String>, reason: SpecErrorReason, message: impl Into<String>) -> SpecError {
     SpecError { place: place.into(), reason, message: shortened(message.into()) }
 }
 
-/// Problems that are looked for in one object. Its author reads one after the other, and a message takes much more
-/// memory than what is wrong.
+/// The maximum number of errors that are reported for one object. An author fixes one after the other, and a message
+/// takes much more memory than the field that it is about.
 pub const MOST_PROBLEMS: usize = 8;
 
-/// Characters of a message: it can show what the author wrote.
+/// The maximum number of characters of a message, which can contain a value of the spec.
 const LONGEST_MESSAGE: usize = 1_024;
 
 /// Shortens a message that is too long.
@@ -93,8 +94,8 @@ pub fn shortened(mut message: String) -> String {
     message
 }
 
-/// The extra fields of a FieldCache, in the form that `extract::extra` takes.
-pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
+/// The extra fields of a FieldCache, in the form that `extract::extra` validates.
+pub fn field_requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
     spec.selectable_fields
         .iter()
         .map(|field| FieldRequest {
@@ -129,16 +130,16 @@ pub fn versions(spec: &FieldCacheSpec, cached: &[String], served: &[&str]) -> (V
     (spec.versions.iter().filter(is_served).cloned().collect(), unknown.collect())
 }
 
-/// Parses a label selector. A missing one selects everything.
+/// Parses the label selector at the path `place`. A missing one selects everything.
 ///
 /// # Errors
-/// The first keys and values that can be none.
+/// The first invalid keys, operators and values.
 pub fn label_selector(
     selector: Option<&LabelSelectorSpec>,
     place: &str,
 ) -> Result<selector::LabelSelector, Vec<SpecError>> {
     let Some(selector) = selector else { return Ok(selector::LabelSelector::default()) };
-    // Through JSON, so that there is one reader of the form.
+    // Converted to JSON, so that there is only one parser of label selectors.
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
     match wire::label_selector(&value, place, MOST_PROBLEMS).map_err(unreadable)? {
         LabelSelection::Matching(selector) => Ok(selector),
@@ -146,10 +147,10 @@ pub fn label_selector(
     }
 }
 
-/// Parses a field selector without looking up its fields. A missing one has no requirements.
+/// Parses the field selector at the path `place`, without looking up its fields. A missing one has no requirements.
 ///
 /// # Errors
-/// The first requirements that cannot be read.
+/// The first invalid requirements.
 pub fn field_selector(
     selector: Option<&FieldSelectorSpec>,
     place: &str,
@@ -159,7 +160,7 @@ pub fn field_selector(
     wire::field_expressions(&value, place, MOST_PROBLEMS).map_err(unreadable)
 }
 
-/// Errors of a selector as errors of the spec.
+/// Converts the errors of a selector to errors of the spec.
 fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
     let read = |found: selector::FieldError| problem(found.field, SpecErrorReason::InvalidSelector, found.message);
     problems.into_iter().map(read).collect()
@@ -169,7 +170,7 @@ fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
 /// `extractor` is the resource's own, without extra fields: the API server knows no others.
 ///
 /// # Errors
-/// The first parts that the API server cannot select by.
+/// The first labels and requirements that are invalid, or by which the API server cannot select.
 pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, String), Vec<SpecError>> {
     let Some(scope) = &spec.scope else { return Ok(Default::default()) };
     let mut problems = Vec::new();
@@ -213,11 +214,12 @@ pub enum CacheLookup {
     Cached(Extractor),
     /// No FieldCache caches it.
     NotCached,
-    /// There is no such resource; names of FieldCaches for those that have its plural in another group.
+    /// There is no such resource. The names of FieldCaches of the resources that the author may mean.
     NotFound(Vec<String>),
 }
 
-/// A hint: the fields of a resource, and how to add others.
+/// A hint for messages: the first fields of a resource, and how to add others. `name` is that of the resource and of
+/// its FieldCache.
 fn offered(extractor: &Extractor, name: &str) -> String {
     const MOST: usize = 8;
     let namespace = extractor.accepts_namespace().then_some("metadata.namespace");
@@ -237,7 +239,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
     // Each part of a View has few problems, or stops at so many.
     let is_enough = |problems: &Vec<SpecError>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
-        let message = "this release does not know this field and cannot enforce its restriction: remove it, or upgrade fieldcache to the release of crds/";
+        let message = "this release does not know this field and cannot enforce its restriction: remove the field, or upgrade fieldcache to the release of the installed CRDs";
         problems.push(problem(place.as_str(), SpecErrorReason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer

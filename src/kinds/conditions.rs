@@ -1,4 +1,4 @@
-//! Conditions of our kinds: metav1.Condition, with the bounds of kube-apiserver's own types.
+//! Conditions of fieldcache's kinds: metav1.Condition, with the bounds of kube-apiserver's own types.
 //!
 //! The controllers define the types and reasons of conditions.
 
@@ -7,14 +7,15 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// Most conditions of one object.
+/// The maximum number of conditions of one object.
 pub const MAX_CONDITIONS: usize = 16;
-/// Longest message of a condition, in characters.
+/// The maximum length of a condition's message, in characters.
 pub const MAX_MESSAGE: usize = 32_768;
-/// Longest reason of a condition, in characters.
+/// The maximum length of a condition's reason, in characters.
 pub const MAX_REASON: usize = 1_024;
 
-/// The list of conditions. One of a type; writers with different field managers each own theirs.
+/// The schema of a list of conditions, with at most one of each type. Each field manager owns the conditions that it
+/// writes.
 #[derive(Debug)]
 pub(super) struct Conditions;
 
@@ -41,25 +42,25 @@ impl schemars::JsonSchema for Conditions {
                     "lastTransitionTime": {
                         "type": "string",
                         "format": "date-time",
-                        "description": "When the status of the condition changed last.",
+                        "description": "When the status of the condition last changed.",
                     },
                     "message": {
                         "type": "string",
                         "maxLength": MAX_MESSAGE,
-                        "description": "Human-readable details of the last transition, and the remedy if there is one.",
+                        "description": "Human-readable details of the status, and the remedy if there is one.",
                     },
                     "observedGeneration": {
                         "type": "integer",
                         "format": "int64",
                         "minimum": 0,
-                        "description": "The metadata.generation of the last transition. If it is lower than the object's, the latest spec has not been processed yet.",
+                        "description": "The metadata.generation that this condition was evaluated for. If it is lower than the object's, the latest spec has not been evaluated yet.",
                     },
                     "reason": {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": MAX_REASON,
                         "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-                        "description": "Reason of the last transition, as one CamelCase word.",
+                        "description": "Reason for the status, as one CamelCase word.",
                     },
                     "status": {
                         "type": "string",
@@ -78,7 +79,7 @@ impl schemars::JsonSchema for Conditions {
     }
 }
 
-/// The condition of type `kind`; `None` where there is none.
+/// The condition of type `kind`; `None` if there is none.
 pub fn condition<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }

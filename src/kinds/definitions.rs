@@ -1,8 +1,8 @@
-//! Our kinds as CustomResourceDefinitions, generated from the Rust types.
+//! fieldcache's kinds as CustomResourceDefinitions, generated from the Rust types.
 //!
-//! kube's derive writes a schema, and this file brings it into the form of a Kubernetes API. It has no `nullable`,
-//! which would let clients store a null. Descriptions have one line for each paragraph, and labels are the standard
-//! ones. `crds/` contains the result, and a test fails when it differs from the types.
+//! kube's derive writes a schema, and this file changes it as is usual for Kubernetes APIs. It removes `nullable`,
+//! which would let clients store a null. It joins the lines of each paragraph of a description, and adds the standard
+//! labels. `crds/` contains the result, and a test fails when it differs from the types.
 
 use kube::core::CustomResourceExt;
 use serde_json::{Map, Value, json};
@@ -11,13 +11,13 @@ use super::field_cache::FieldCache;
 use super::selectable_resource::SelectableResource;
 use super::view::View;
 
-/// The definitions, in the order of their names.
+/// The CustomResourceDefinitions, sorted by name.
 pub fn all() -> Vec<Value> {
     let mut definitions: Vec<Value> = [FieldCache::crd(), SelectableResource::crd(), View::crd()]
         .into_iter()
         // A definition is plain data with text keys.
         .map(|definition| serde_json::to_value(definition).expect("a definition must have a JSON form"))
-        .map(as_an_api)
+        .map(with_labels_and_rules)
         .collect();
     definitions.sort_by(|left, right| name(left).cmp(name(right)));
     definitions
@@ -28,8 +28,8 @@ pub fn name(definition: &Value) -> &str {
     definition["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Adds labels and validation rules to a derived definition, and removes its empty members.
-fn as_an_api(mut definition: Value) -> Value {
+/// A derived definition with labels, validation rules and tidy schemas, and without the empty fields of its versions.
+fn with_labels_and_rules(mut definition: Value) -> Value {
     definition["metadata"]["labels"] =
         json!({"app.kubernetes.io/name": "fieldcache", "app.kubernetes.io/component": "definitions"});
     let rules = rules_of(name(&definition));
@@ -49,9 +49,10 @@ fn as_an_api(mut definition: Value) -> Value {
     definition
 }
 
-/// Rules about metadata.name, which the types do not describe.
-fn rules_of(definition: &str) -> Option<Value> {
-    match definition {
+/// The CEL rules about metadata.name, which the Rust types do not have. `None` for definitions without such rules.
+/// `name`: that of the definition.
+fn rules_of(name: &str) -> Option<Value> {
+    match name {
         "fieldcaches.fieldcache.dev" => Some(json!([{
             "rule": "self.metadata.name == (self.spec.group == '' ? self.spec.resource : self.spec.resource + '.' + self.spec.group)",
             "message": "the name must be RESOURCE.GROUP of its spec, or RESOURCE for the core group, so that there is one FieldCache for each resource",
@@ -65,7 +66,7 @@ fn rules_of(definition: &str) -> Option<Value> {
     }
 }
 
-/// Whether a member has no content.
+/// Whether a value is null, or an object or a list without content.
 fn is_empty(member: &Value) -> bool {
     match member {
         Value::Object(members) => members.is_empty(),
@@ -75,7 +76,8 @@ fn is_empty(member: &Value) -> bool {
     }
 }
 
-/// Brings a schema into the form of an API.
+/// Removes `nullable` and `title` from a schema and from the schemas in it. Joins the lines of each paragraph of their
+/// descriptions, and makes bounds integers.
 fn tidy(schema: &mut Value) {
     let Value::Object(node) = schema else { return };
     node.remove("nullable");
@@ -84,7 +86,7 @@ fn tidy(schema: &mut Value) {
         let paragraphs: Vec<String> = description.split("\n\n").map(|text| text.replace('\n', " ")).collect();
         *description = paragraphs.join("\n\n");
     }
-    // kube knows bounds of numbers as floats only.
+    // The derive writes the bounds of numbers as floats.
     for key in ["minimum", "maximum"] {
         if let Some(bound) = node.get_mut(key)
             && let Some(float) = bound.as_f64()
@@ -105,7 +107,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// The `kustomization.yaml` that `kubectl apply -k` of the folder reads.
+/// The `kustomization.yaml` for these files, which `kubectl apply -k` reads.
 pub fn kustomization(files: &[String]) -> Value {
     let mut members = Map::new();
     members.insert("apiVersion".to_owned(), json!("kustomize.config.k8s.io/v1beta1"));

@@ -95,7 +95,7 @@ pub struct FieldCacheSpec {
     /// the resource. Absent: all objects are cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<StoreScope>,
-    /// Why the spec was left out, if it was: then it has no other members.
+    /// Why the spec is not in memory: then the other fields are empty. `None`: the spec is in memory.
     #[serde(skip)]
     #[schemars(skip)]
     pub absent: Option<Absence>,
@@ -179,13 +179,13 @@ pub struct FieldCacheStatus {
 }
 
 impl FieldCacheSpec {
-    /// The only name that a FieldCache of this resource may have; also that of its SelectableResource.
+    /// The only name that a FieldCache of this resource may have. The SelectableResource has the same name.
     pub fn object_name(&self) -> String {
         object_name(&self.group, &self.resource)
     }
 }
 
-/// `PLURAL.GROUP`, or `PLURAL` for the core group.
+/// The name of the FieldCache of a resource: `PLURAL.GROUP`, or `PLURAL` for the core group.
 pub fn object_name(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

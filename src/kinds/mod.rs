@@ -5,8 +5,8 @@
 //! CustomResourceDefinitions from the types. `fieldcache crds` prints them, and `crds/` contains them.
 //! `kubectl explain` shows the comments on the fields, so these are written for users.
 //!
-//! [`accept`] validates what a schema and CEL cannot: whether the resource exists, and whether it has the named fields. Nothing here
-//! connects to a cluster.
+//! [`accept`] validates what a schema and CEL cannot: whether the resource exists, and whether it has the named fields.
+//! Nothing here connects to a cluster.
 
 mod absence;
 pub mod accept;

@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::conditions::Conditions;
 
-/// Most entries of a version's fields. A CustomResourceDefinition has 8 (old ones may have more), a FieldCache adds 32.
+/// The maximum number of fields of a version. A CRD has up to 8 (old ones may have more), and a FieldCache adds up to
+/// 32.
 pub const MAX_FIELDS: usize = 128;
-/// Most entries of a field's enum that are shown.
+/// The maximum number of values of a field's enum that are shown.
 pub const MAX_ENUM: usize = 128;
-/// Longest text of an enum, a default or a path that is shown, in characters.
+/// The maximum length of a value of an enum, a default or a path, in characters.
 pub const MAX_TEXT: usize = 1_024;
-/// Longest description or message that is shown, in characters.
+/// The maximum length of a description or message, in characters.
 pub const MAX_DESCRIPTION: usize = 4_096;
-/// Most versions, rejected fields and warnings that are shown.
+/// The maximum numbers of versions, of rejected fields and of warnings that are shown.
 pub const MAX_LISTED: usize = 32;
 
 /// Empty: users do not write this kind.
@@ -196,7 +197,7 @@ pub struct RejectedField {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenApi {
-    /// The path of the OpenAPI v3 document below fieldcache's server URL, of the first version.
+    /// The path of the OpenAPI v3 document of the first version, below fieldcache's server URL.
     #[schemars(length(max = 1024))]
     pub url: String,
     /// The hash of the document. It changes when the fields may have changed.

@@ -1,7 +1,7 @@
-//! Label and field selectors of our kinds.
+//! Label and field selectors of FieldCaches and Views.
 //!
-//! The label selector is metav1.LabelSelector's shape with bounds. The field selector names selectable fields and, unlike the one of a
-//! request, can have several values. `selector` and `query` match both.
+//! The label selector has the fields of metav1.LabelSelector, with bounds. The field selector names selectable fields
+//! and, unlike the one of a request, can have several values. `selector` and `query` match both.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub struct FieldRequirementSpec {
     pub values: Vec<String>,
 }
 
-/// An operator under its name in Views and FieldCaches.
+/// Serializes an operator as its name in Views and FieldCaches, and parses that name.
 mod operator_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -109,18 +109,18 @@ mod operator_name {
     }
 }
 
-/// The schema of an operator, with the operators of a dialect.
+/// The schema of an operator: a string that is one of the operators of a dialect.
 fn operators_of(dialect: Dialect) -> schemars::Schema {
     let names: Vec<&str> = OperatorName::all_in(dialect).map(OperatorName::as_str).collect();
     schemars::json_schema!({"type": "string", "enum": names})
 }
 
-/// The schema of an operator of labels.
+/// The schema of the operator of a label requirement.
 fn label_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     operators_of(Dialect::Requirement)
 }
 
-/// The schema of an operator of fields.
+/// The schema of the operator of a field requirement.
 fn field_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     operators_of(Dialect::View)
 }

@@ -1,6 +1,6 @@
-//! The schema of an enum of names.
+//! A macro for the schemas of enums that are strings in objects.
 
-/// Gives an enum of names the schema of a string with these values.
+/// Implements `JsonSchema` for an enum that is serialized as a string: the schema allows these values.
 macro_rules! string_enum {
     ($name:ident, $values:expr) => {
         impl schemars::JsonSchema for $name {

@@ -92,12 +92,12 @@ pub struct ViewSpec {
     /// with the API server.
     #[serde(default)]
     pub consistency: Consistency,
-    /// Paths of fields that this release does not know, as the CRD of a newer one permits them. Their restrictions
-    /// cannot be enforced.
+    /// Paths of fields in the stored object that this release does not know, because the CRD is of a newer release. The
+    /// restrictions of these fields cannot be enforced.
     #[serde(skip)]
     #[schemars(skip)]
     pub unknown: Vec<String>,
-    /// Why the spec was left out, if it was: then it has no other members.
+    /// Why the spec is not in memory: then the other fields are empty. `None`: the spec is in memory.
     #[serde(skip)]
     #[schemars(skip)]
     pub absent: Option<Absence>,

@@ -1,51 +1,57 @@
-//! A bound of the memory that the values of one text take, charged while they are built.
+//! A limit on the memory of the values that are parsed from one text.
 //!
-//! A small text can make large values: an object with one member takes about 640 bytes, so `{"":0},` grows a hundredfold. Each
-//! container, element, member and text is charged before it is stored, rounded up. Charges are never returned, so the peak of a parse
-//! is below its charges. Aliases are also counted as kube-apiserver counts them (`sigs.k8s.io/yaml`, `goyaml.v2/decode.go`).
+//! A small text can have large values: an object with one member takes about 640 bytes, so `{"":0},` grows a
+//! hundredfold. The approximate memory of each container, element, member and string is charged before it is stored,
+//! rounded up. Charges are never returned during a parse, so its peak is below its charges. Aliases are also counted as
+//! kube-apiserver counts them (`sigs.k8s.io/yaml`, `goyaml.v2/decode.go`).
 
 use serde_json::Value;
 
-/// A list element: a value, and the capacity of a vector that doubles while both copies exist.
+/// Bytes of a list element: a value, and its part of a vector that doubles while both copies exist.
 const ELEMENT: usize = 3 * size_of::<Value>() + 2 * size_of::<usize>();
-/// A vector of values has capacity for four from its first element on.
+/// Bytes of the first four list elements: from its first element on, a vector has capacity for four.
 const FIRST_ELEMENT: usize = 4 * size_of::<Value>() + 2 * size_of::<usize>();
-/// One node of a B-tree map: eleven keys and values.
+/// Bytes of one node of a B-tree map: eleven keys and values.
 const MAP_NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 32;
-/// Members that fit the first node.
+/// The number of members that fit into the first node.
 const IN_FIRST_NODE: usize = 11;
-/// A member beyond the first node: nodes are at least half full.
+/// Bytes of a member beyond the first node: nodes are at least half full.
 const MEMBER: usize = MAP_NODE / 5;
-/// A text on the heap, beside its bytes.
+/// Bytes of a string on the heap, in addition to its content.
 const TEXT: usize = 16;
-/// An event that is logged for aliases, without its text.
+/// Bytes of an event that is recorded for aliases, without its string.
 const EVENT: usize = 96;
-/// A document or an error, beside its values and its text.
+/// Bytes of a document or an error, without its values and its string.
 const DOCUMENT: usize = 256;
 
-/// Files and commands: aliases and small objects may add this much to a small file.
+/// Bytes that the values of any file may take, so that small files can have aliases and small objects.
 const OF_ANY_FILE: usize = 64 << 20;
-/// Files and commands: bytes of memory for each byte of text.
+/// Bytes that the values of a file may take in addition, for each byte of the file.
 const OF_EACH_BYTE: usize = 64;
 
-/// Files and commands: no file takes more than this. Real manifests take 3 to 6 bytes for each byte of text, and the longest file that a
-/// folder may have is 256 MiB.
+/// The maximum bytes that the values of a file may take. Real manifests take 3 to 6 bytes for each byte of text, and
+/// the longest file that a folder may have is 256 MiB.
 const OF_LARGEST_FILE: usize = 2 << 30;
 
-/// With fewer aliased nodes or fewer nodes than this, aliases are not counted.
+/// Aliases are not limited while they have repeated at most this many nodes ...
 const FEW_ALIASED: usize = 100;
+/// ... or while the text has at most this many nodes, with the repeated ones.
 const FEW_DECODED: usize = 1000;
-/// Up to the first number of nodes nearly all may come from aliases, from the second on a tenth.
+/// The allowed share of nodes from aliases is 0.99 up to the first number of nodes, and 0.1 from the second on.
 const RATIO_LOW: usize = 400_000;
 const RATIO_HIGH: usize = 4_000_000;
 
-/// The memory that one text may still take.
+/// The memory that the values of one text may take, and have taken so far.
 #[derive(Debug)]
 pub struct MemoryBudget {
+    /// Bytes.
     limit: usize,
+    /// Bytes.
     used: usize,
     is_exceeded: bool,
+    /// Nodes so far, with those that aliases repeat.
     decoded: usize,
+    /// Nodes that aliases have repeated.
     aliased: usize,
 }
 
@@ -55,7 +61,7 @@ impl MemoryBudget {
         MemoryBudget { limit, used: 0, is_exceeded: false, decoded: 0, aliased: 0 }
     }
 
-    /// A budget for a file of this size, which the user chose to read.
+    /// A budget for a file of this many bytes, which the user chose to read.
     pub fn of_file(size: usize) -> MemoryBudget {
         MemoryBudget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)).min(OF_LARGEST_FILE))
     }
@@ -70,18 +76,18 @@ impl MemoryBudget {
         self.is_exceeded
     }
 
-    /// Nodes decoded so far, as kube-apiserver counts them.
+    /// The number of nodes so far, with those that aliases repeat, as kube-apiserver counts them.
     pub(super) fn decoded(&self) -> usize {
         self.decoded
     }
 
-    /// Resets the charges after an attempt whose values are dropped.
-    pub(super) fn return_to(&mut self, used: usize) {
+    /// Resets the charges to an earlier value of `used`, after a parse whose values are dropped.
+    pub(super) fn reset_to(&mut self, used: usize) {
         self.used = used;
     }
 
-    /// Charges an element of a list that has `before` elements already.
-    pub(super) fn element(&mut self, before: usize) -> Result<(), String> {
+    /// Charges an element of a list that has `before` elements already. Fails if the budget is exceeded.
+    pub(super) fn charge_element(&mut self, before: usize) -> Result<(), String> {
         match before {
             0 => self.charge(FIRST_ELEMENT),
             1..4 => Ok(()),
@@ -89,42 +95,43 @@ impl MemoryBudget {
         }
     }
 
-    /// Charges a member of an object that has `before` members already.
-    pub(super) fn member(&mut self, before: usize, name: &str) -> Result<(), String> {
+    /// Charges a member of an object that has `before` members already, without its value. Fails if the budget is
+    /// exceeded.
+    pub(super) fn charge_member(&mut self, before: usize, name: &str) -> Result<(), String> {
         match before {
             0 => self.charge(MAP_NODE)?,
             1..IN_FIRST_NODE => {}
             _ => self.charge(MEMBER)?,
         }
-        self.text(name)
+        self.charge_text(name)
     }
 
-    /// Charges the memory of a text.
-    pub(super) fn text(&mut self, text: &str) -> Result<(), String> {
+    /// Charges a string. Fails if the budget is exceeded.
+    pub(super) fn charge_text(&mut self, text: &str) -> Result<(), String> {
         if text.is_empty() { Ok(()) } else { self.charge(TEXT + text.len() + text.len() / 4) }
     }
 
-    /// Charges an event that is recorded for aliases.
-    pub(super) fn event(&mut self, text: &str) -> Result<(), String> {
+    /// Charges an event with its string, which is recorded for aliases. Fails if the budget is exceeded.
+    pub(super) fn charge_event(&mut self, text: &str) -> Result<(), String> {
         self.charge(EVENT)?;
-        self.text(text)
+        self.charge_text(text)
     }
 
-    /// Charges a document, or an error.
-    pub(super) fn document(&mut self) -> Result<(), String> {
+    /// Charges a document or an error, without its values. Fails if the budget is exceeded.
+    pub(super) fn charge_document(&mut self) -> Result<(), String> {
         self.charge(DOCUMENT)
     }
 
-    /// Counts a node of the text itself, not of an alias.
-    pub(super) fn node(&mut self) {
+    /// Counts a node that is in the text itself, not repeated by an alias.
+    pub(super) fn count_node(&mut self) {
         self.decoded += 1;
     }
 
-    /// Charges an alias, which repeats this many nodes.
+    /// Counts the nodes that an alias repeats.
     ///
     /// # Errors
-    /// Too large a part of the document comes from aliases; the sentence is kube-apiserver's.
-    pub(super) fn alias(&mut self, nodes: usize) -> Result<(), String> {
+    /// Too large a share of the nodes comes from aliases. The message is kube-apiserver's.
+    pub(super) fn count_alias(&mut self, nodes: usize) -> Result<(), String> {
         self.decoded = self.decoded.saturating_add(nodes);
         self.aliased = self.aliased.saturating_add(nodes);
         let is_counted = self.aliased > FEW_ALIASED && self.decoded > FEW_DECODED;
@@ -134,19 +141,19 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// Counts memory, and fails when there is too much.
+    /// Charges memory. Fails if the budget is exceeded.
     fn charge(&mut self, bytes: usize) -> Result<(), String> {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
             self.is_exceeded = true;
-            return Err(format!("its values take more than {} bytes of memory", self.limit));
+            return Err(format!("the values take more than {} bytes of memory", self.limit));
         }
         self.used = used;
         Ok(())
     }
 }
 
-/// The largest share of decoded nodes that may come from aliases, as in go-yaml.
+/// The maximum share of nodes that may come from aliases, as in go-yaml. `decoded` is the number of all nodes.
 fn allowed_ratio(decoded: usize) -> f64 {
     match decoded {
         ..=RATIO_LOW => 0.99,

@@ -1,7 +1,8 @@
-//! The events of one YAML document, made into a value.
+//! Builds a value from the events of one YAML document.
 //!
-//! While an anchored node is open, events are recorded in one log, and an anchor is a range of it. Nested anchors therefore cost as much as one.
-//! An alias repeats its range; what it builds is charged to the [`MemoryBudget`] like everything else.
+//! Between the start and the end of a node with an anchor, events are recorded in a log. The anchor is a range of this
+//! log, so nested anchors cost no more memory than one. An alias replays its range. The values that it builds are
+//! charged to the [`MemoryBudget`] like all others.
 
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ use super::parsed::MAX_DEPTH;
 use super::scalar;
 use crate::json::{normalize_numbers, to_text};
 
+/// A list or mapping that has begun and not ended.
 struct Frame {
     content: Content,
     /// The anchor of this node, or 0.
@@ -21,53 +23,76 @@ struct Frame {
 
 enum Content {
     Sequence(Vec<Value>),
-    Mapping { members: Map<String, Value>, merged: Vec<Value>, key: Option<Key> },
+    /// `merged` has the values of `<<`. `key` is the key whose value is next; `None`: a key is next.
+    Mapping {
+        members: Map<String, Value>,
+        merged: Vec<Value>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
     Name(String),
+    /// The key `<<`.
     Merge,
 }
 
-/// An event, as the builder takes it and as the log records it.
+/// An event of the parser, and an entry of the log.
 enum Step<Text> {
-    Scalar { text: Text, style: ScalarStyle, tag: Option<Tag> },
+    Scalar {
+        text: Text,
+        style: ScalarStyle,
+        tag: Option<Tag>,
+    },
+    /// A list begins.
     Sequence,
+    /// A mapping begins.
     Mapping,
+    /// The innermost list or mapping ends.
     End,
+    /// An alias, with the number of its anchor.
     Alias(usize),
 }
 
-/// An anchored node: a range of the log.
+/// A node with an anchor: a range of the log.
 #[derive(Clone, Copy)]
 struct Anchor {
     start: usize,
-    /// `None` while the node is open.
+    /// `None` until the node ends.
     end: Option<usize>,
-    /// Nodes in it, as kube-apiserver counts them. While it is open, the count at its start.
+    /// The number of nodes in it, as kube-apiserver counts them. Until the node ends: `MemoryBudget::decoded` at its
+    /// start.
     nodes: usize,
 }
 
 /// Turns the events of one document into a value.
 #[derive(Default)]
 pub(super) struct Builder {
+    /// The lists and mappings that have begun, the innermost last.
     stack: Vec<Frame>,
+    /// The value of the document, once it is complete.
     pub(super) root: Option<Value>,
-    /// The line of the root's first event.
+    /// The line of the document's first event.
     pub(super) line: usize,
+    /// The lines of the items, if the document has a list `items`.
     pub(super) item_lines: Vec<usize>,
+    /// Anchors by their numbers, which the parser assigns from 1.
     anchors: HashMap<usize, Anchor>,
-    /// Anchored nodes that are open.
-    open: usize,
+    /// The number of nodes with anchors that have begun and not ended.
+    open_anchors: usize,
     log: Vec<Step<Box<str>>>,
 }
 
 impl Builder {
+    /// A builder for a document that begins at this line.
     pub(super) fn new(line: usize) -> Builder {
         Builder { line, ..Builder::default() }
     }
 
-    /// Takes the next event of the parser.
+    /// Handles the next event of the parser, at this line of the file.
+    ///
+    /// # Errors
+    /// The document is invalid, or the budget is exceeded.
     pub(super) fn take(&mut self, event: Event<'_>, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         if self.stack.is_empty() && self.root.is_none() {
             self.line = line;
@@ -86,74 +111,75 @@ impl Builder {
         };
         if anchor > 0 {
             self.anchors.insert(anchor, Anchor { start: self.log.len(), end: None, nodes: budget.decoded() });
-            self.open += 1;
+            self.open_anchors += 1;
         }
-        if self.open > 0 {
+        if self.open_anchors > 0 {
             self.record(&step, budget)?;
         }
         if !matches!(step, Step::End) {
-            budget.node();
+            budget.count_node();
         }
         match step {
-            Step::Alias(named) => self.repeat(named, line, budget)?,
+            Step::Alias(anchor) => self.replay(anchor, line, budget)?,
             Step::Scalar { text, style, tag } => {
-                self.scalar(&text, style, tag.as_ref(), line, budget)?;
+                self.take_scalar(&text, style, tag.as_ref(), line, budget)?;
                 self.close_anchor(anchor, budget);
             }
             Step::Sequence | Step::Mapping => {
-                self.open(matches!(step, Step::Mapping), anchor, line)?;
+                self.begin_container(matches!(step, Step::Mapping), anchor, line)?;
             }
             Step::End => {
-                let anchor = self.end(line, budget)?;
+                let anchor = self.end_container(line, budget)?;
                 self.close_anchor(anchor, budget);
             }
         }
         Ok(())
     }
 
-    /// Records an event, to repeat it for aliases.
+    /// Records an event in the log, for aliases.
     fn record<Text: AsRef<str>>(&mut self, step: &Step<Text>, budget: &mut MemoryBudget) -> Result<(), String> {
         let kept = match step {
             Step::Scalar { text, style, tag } => {
-                budget.event(text.as_ref())?;
+                budget.charge_event(text.as_ref())?;
                 if let Some(tag) = tag {
-                    budget.event(&tag.suffix)?;
+                    budget.charge_event(&tag.suffix)?;
                 }
                 Step::Scalar { text: text.as_ref().into(), style: *style, tag: tag.clone() }
             }
             Step::Sequence => Step::Sequence,
             Step::Mapping => Step::Mapping,
             Step::End => Step::End,
-            Step::Alias(named) => Step::Alias(*named),
+            Step::Alias(anchor) => Step::Alias(*anchor),
         };
         if !matches!(kept, Step::Scalar { .. }) {
-            budget.event("")?;
+            budget.charge_event("")?;
         }
         self.log.push(kept);
         Ok(())
     }
 
-    /// Ends the recording for an anchor.
+    /// Ends the range of an anchor; 0: the node has no anchor.
     fn close_anchor(&mut self, anchor: usize, budget: &MemoryBudget) {
         if anchor > 0
             && let Some(found) = self.anchors.get_mut(&anchor)
         {
             found.end = Some(self.log.len());
             found.nodes = budget.decoded() - found.nodes;
-            self.open -= 1;
+            self.open_anchors -= 1;
         }
     }
 
-    /// The range of an anchored node that is complete.
-    fn range(&self, named: usize) -> Result<(usize, usize, usize), String> {
-        let found = self.anchors.get(&named).and_then(|anchor| Some((anchor.start, anchor.end?, anchor.nodes)));
+    /// The start and the end of an anchor's range in the log, and its number of nodes. Fails if the node has not ended.
+    fn range(&self, anchor: usize) -> Result<(usize, usize, usize), String> {
+        let found = self.anchors.get(&anchor).and_then(|anchor| Some((anchor.start, anchor.end?, anchor.nodes)));
         found.ok_or_else(|| "an alias refers to the value that contains it".to_owned())
     }
 
-    /// Builds an anchored node again. Ranges nest at most as deep as values do, since an alias in a range is inside a container.
-    fn repeat(&mut self, named: usize, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
-        let (start, end, nodes) = self.range(named)?;
-        budget.alias(nodes)?;
+    /// Builds the node of an anchor again, for an alias at this line. Ranges nest at most as deep as values do, because
+    /// an alias in a range is inside a list or mapping.
+    fn replay(&mut self, anchor: usize, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
+        let (start, end, nodes) = self.range(anchor)?;
+        budget.count_alias(nodes)?;
         let log = std::mem::take(&mut self.log);
         let mut ranges = vec![(start, end)];
         while let Some((next, end)) = ranges.last_mut() {
@@ -164,13 +190,13 @@ impl Builder {
             let step = &log[*next];
             *next += 1;
             match step {
-                Step::Scalar { text, style, tag } => self.scalar(text, *style, tag.as_ref(), line, budget)?,
-                Step::Sequence | Step::Mapping => self.open(matches!(step, Step::Mapping), 0, line)?,
+                Step::Scalar { text, style, tag } => self.take_scalar(text, *style, tag.as_ref(), line, budget)?,
+                Step::Sequence | Step::Mapping => self.begin_container(matches!(step, Step::Mapping), 0, line)?,
                 Step::End => {
-                    self.end(line, budget)?;
+                    self.end_container(line, budget)?;
                 }
-                Step::Alias(named) => {
-                    let (start, end, _) = self.range(*named)?;
+                Step::Alias(anchor) => {
+                    let (start, end, _) = self.range(*anchor)?;
                     ranges.push((start, end));
                 }
             }
@@ -179,8 +205,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Takes a scalar, as a key or as a value.
-    fn scalar(
+    /// Handles a scalar, which is a key or a value.
+    fn take_scalar(
         &mut self,
         text: &str,
         style: ScalarStyle,
@@ -193,13 +219,13 @@ impl Builder {
         }
         let value = scalar_value(text, style, tag)?;
         if let Value::String(text) = &value {
-            budget.text(text)?;
+            budget.charge_text(text)?;
         }
         self.complete(value, line, budget)
     }
 
-    /// Ends the innermost container and returns its anchor.
-    fn end(&mut self, line: usize, budget: &mut MemoryBudget) -> Result<usize, String> {
+    /// Ends the innermost list or mapping, and returns its anchor; 0: it has none.
+    fn end_container(&mut self, line: usize, budget: &mut MemoryBudget) -> Result<usize, String> {
         let Some(frame) = self.stack.pop() else { return Ok(0) };
         let value = match frame.content {
             Content::Sequence(items) => Value::Array(items),
@@ -214,7 +240,7 @@ impl Builder {
         matches!(self.stack.last(), Some(Frame { content: Content::Mapping { key: None, .. }, .. }))
     }
 
-    /// Takes the key of a member. Keys of JSON are strings, so numbers and booleans become strings.
+    /// Handles the key of a member. Keys of JSON are strings, so numbers and booleans become strings.
     fn take_key(&mut self, text: &str, style: ScalarStyle, budget: &mut MemoryBudget) -> Result<(), String> {
         let name = if style != ScalarStyle::Plain {
             text.to_owned()
@@ -233,23 +259,23 @@ impl Builder {
         self.set_key(Key::Name(name), budget)
     }
 
-    /// Stores the key of the next member, which must be new.
+    /// Stores the key of the next member. Fails if the mapping has the key already.
     fn set_key(&mut self, new: Key, budget: &mut MemoryBudget) -> Result<(), String> {
         if let Some(Frame { content: Content::Mapping { members, merged, key }, .. }) = self.stack.last_mut() {
             match &new {
                 Key::Name(name) if members.contains_key(name) => {
                     return Err(format!("duplicate key {name:?}"));
                 }
-                Key::Name(name) => budget.member(members.len(), name)?,
-                Key::Merge => budget.element(merged.len())?,
+                Key::Name(name) => budget.charge_member(members.len(), name)?,
+                Key::Merge => budget.charge_element(merged.len())?,
             }
             *key = Some(new);
         }
         Ok(())
     }
 
-    /// Begins a mapping or a list.
-    fn open(&mut self, is_mapping: bool, anchor: usize, line: usize) -> Result<(), String> {
+    /// Begins a mapping or a list. `anchor`: its anchor, or 0.
+    fn begin_container(&mut self, is_mapping: bool, anchor: usize, line: usize) -> Result<(), String> {
         if self.expects_key() {
             return Err("a key is a mapping or a list".to_owned());
         }
@@ -266,7 +292,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Records the line of an item of the root's `items`. A collection is recorded when it opens.
+    /// Records the line of an item of the document's `items`, if a value at this position is one. Called when an item
+    /// begins, and again when a list or mapping ends; only the first call records it.
     fn note_item(&mut self, line: usize) {
         if let [root, list] = &self.stack[..]
             && let Content::Mapping { key: Some(Key::Name(name)), .. } = &root.content
@@ -278,7 +305,7 @@ impl Builder {
         }
     }
 
-    /// Adds a finished value to its container, or makes it the document.
+    /// Adds a complete value to the innermost list or mapping, or makes it the document.
     fn complete(&mut self, value: Value, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         self.note_item(line);
         let Some(frame) = self.stack.last_mut() else {
@@ -287,7 +314,7 @@ impl Builder {
         };
         match &mut frame.content {
             Content::Sequence(items) => {
-                budget.element(items.len())?;
+                budget.charge_element(items.len())?;
                 items.push(value);
             }
             Content::Mapping { members, merged, key } => match key.take() {
@@ -302,7 +329,8 @@ impl Builder {
     }
 }
 
-/// Adds merged mappings: own keys win, then earlier mappings.
+/// An object with these members and those of the merged mappings (`<<`). The members themselves take precedence, and
+/// then earlier mappings.
 fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut MemoryBudget) -> Result<Value, String> {
     for value in merged {
         let mappings = if let Value::Array(items) = value { items } else { vec![value] };
@@ -311,7 +339,7 @@ fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut Memor
                 return Err("the value of << is not a mapping or a list of mappings".to_owned());
             };
             for (key, value) in mapping {
-                budget.member(members.len(), "")?;
+                budget.charge_member(members.len(), "")?;
                 members.entry(key).or_insert(value);
             }
         }
@@ -319,7 +347,11 @@ fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut Memor
     Ok(Value::Object(members))
 }
 
-/// The value of a scalar, by its tag and style.
+/// The value of a scalar. A plain scalar without a tag is resolved as YAML does. Other styles and unknown tags make it
+/// a string.
+///
+/// # Errors
+/// The text is not of the type of its tag, or has no JSON form.
 fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let core = tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str());
     match core {

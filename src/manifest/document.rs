@@ -1,6 +1,6 @@
-//! The one document of a request or of a file: read within a budget of memory, and compared with the kind that it must have.
+//! Reads the single document of a request or a file, within a limit of memory, and checks its apiVersion and kind.
 //!
-//! Which members the document may have is in [`super::shape`].
+//! [`super::shape`] checks which fields the document has.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,17 @@ use super::budget::MemoryBudget;
 use super::yaml::{SingleDocumentError, Syntax, single};
 use crate::model::quote;
 
-/// What the values of one document may take, as [`MemoryBudget`] counts. Reviews of a Pod that a cluster would store take a few MiB.
+/// The maximum memory of the values of one document, in bytes, as [`MemoryBudget`] counts. Reviews of a Pod that a
+/// cluster would store take a few MiB.
 const MEMORY: usize = 16 << 20;
 
-/// Reads the one document of a text.
+/// Reads the single document of a text, as JSON or YAML.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The line and the cause, or that there is not exactly one document.
 pub fn document(bytes: &[u8], form: Syntax) -> Result<Value, String> {
     single(bytes, form, &mut MemoryBudget::new(MEMORY)).map_err(|error| match error {
-        SingleDocumentError::Invalid(broken) => format!("line {}: {}", broken.line, broken.cause),
+        SingleDocumentError::Invalid(invalid) => format!("line {}: {}", invalid.line, invalid.cause),
         SingleDocumentError::None | SingleDocumentError::Several => error.to_string(),
     })
 }
@@ -32,14 +33,15 @@ pub struct Expected<'e> {
 }
 
 impl Expected<'_> {
-    /// Compares a document with it, and adds what the document does not state, which upstream takes from the path.
+    /// Compares the apiVersion and kind of a document with these. Adds them if they are missing: upstream takes them
+    /// from the path of the request.
     ///
     /// # Errors
-    /// The message of a bad request.
+    /// Another apiVersion or kind. The message is for a response with status 400.
     pub fn check(&self, value: &mut Value) -> Result<(), String> {
         for (member, expected) in [("apiVersion", self.api_version), ("kind", self.kind)] {
             match value.get(member).and_then(Value::as_str).unwrap_or_default() {
-                // A list or a text has no members; its shape is checked next.
+                // The caller checks next whether the document is an object.
                 "" if value.is_object() => value[member] = json!(expected),
                 "" => {}
                 sent if sent == expected => {}
@@ -54,7 +56,7 @@ impl Expected<'_> {
         Ok(())
     }
 
-    /// The message of a bad request, for a document that cannot be read.
+    /// The message of a response with status 400, for a document that cannot be read.
     pub fn unreadable(&self, cause: &str) -> String {
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
         let kind = self.kind;

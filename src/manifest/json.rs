@@ -1,38 +1,40 @@
-//! JSON texts, read with line numbers.
+//! Parses JSON texts with line numbers.
 //!
-//! serde_json is not used here: it silently takes the last of two equal keys, and reports no lines of values. Nesting is bounded.
-//! Several documents may follow each other with or without a line break, as kubectl allows.
+//! serde_json does not parse whole values here: it silently takes the last of two equal keys, and reports no lines of
+//! values. Nesting is bounded. Several documents may follow each other with or without a line break, as kubectl allows.
 
 use serde_json::{Map, Number, Value};
 
 use super::budget::MemoryBudget;
 use super::parsed::{InvalidDocument, MAX_DEPTH, ParsedDocument};
 
-/// Reads the documents of a JSON text whose first line has the given number.
-pub(super) fn trees(
+/// Parses the documents of a JSON text, up to the first invalid one. `first_line` is the number of the text's first
+/// line in its file.
+pub(super) fn parse_documents(
     text: &str,
     first_line: usize,
     budget: &mut MemoryBudget,
 ) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut reader =
         Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new(), budget };
-    let mut trees = Vec::new();
+    let mut documents = Vec::new();
     loop {
         reader.skip_blanks();
         if reader.peek().is_none() {
-            return (trees, None);
+            return (documents, None);
         }
         let line = reader.line;
         reader.item_lines.clear();
-        match reader.budget.document().and_then(|()| reader.value(0, Place::Root)) {
-            Ok(value) => trees.push(ParsedDocument { value, line, item_lines: reader.item_lines.clone() }),
-            Err(cause) => return (trees, Some(InvalidDocument { line: reader.line, cause })),
+        match reader.budget.charge_document().and_then(|()| reader.parse_value(0, Position::Root)) {
+            Ok(value) => documents.push(ParsedDocument { value, line, item_lines: reader.item_lines.clone() }),
+            Err(cause) => return (documents, Some(InvalidDocument { line: reader.line, cause })),
         }
     }
 }
 
+/// Where a value is in its document.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Root,
     /// The value of `items` at the root: the lines of its items are recorded.
     Items,
@@ -42,8 +44,11 @@ enum Place {
 struct Reader<'a> {
     bytes: &'a [u8],
     text: &'a str,
+    /// Bytes that are consumed.
     offset: usize,
+    /// The number of the current line in the file.
     line: usize,
+    /// The lines of the items of the current document.
     item_lines: Vec<usize>,
     budget: &'a mut MemoryBudget,
 }
@@ -60,15 +65,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips whitespace, and consumes this byte if it is next.
-    fn takes(&mut self, byte: u8) -> bool {
+    /// Skips whitespace, and consumes this byte if it is next. Returns whether it was.
+    fn consume_if_next(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(byte);
         self.offset += usize::from(found);
         found
     }
 
-    /// The error for what is at the current position.
+    /// The error for a character, or the end of the text, where something else is expected.
     fn unexpected(&self, expected: &str) -> String {
         match self.text.get(self.offset..).and_then(|rest| rest.chars().next()) {
             Some(found) => format!("invalid JSON: expected {expected}, found {found:?}"),
@@ -76,21 +81,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses a value.
-    fn value(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+    /// Parses a value that is inside of `depth` lists and objects.
+    fn parse_value(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         if depth > MAX_DEPTH {
             return Err(format!("nested deeper than {MAX_DEPTH} levels"));
         }
         self.skip_blanks();
         match self.peek() {
-            Some(b'{') => self.object(depth, place),
-            Some(b'[') => self.array(depth, place),
+            Some(b'{') => self.parse_object(depth, position),
+            Some(b'[') => self.parse_list(depth, position),
             Some(b'"') => {
-                let text = self.string()?;
-                self.budget.text(&text)?;
+                let text = self.parse_string()?;
+                self.budget.charge_text(&text)?;
                 Ok(Value::String(text))
             }
-            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'-' | b'0'..=b'9') => self.parse_number(),
             _ => {
                 for (word, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)]
                 {
@@ -104,11 +109,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an object; the position is at its brace.
-    fn object(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+    /// Parses an object; the next byte is its brace.
+    fn parse_object(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         self.offset += 1;
         let mut members = Map::new();
-        if self.takes(b'}') {
+        if self.consume_if_next(b'}') {
             return Ok(Value::Object(members));
         }
         loop {
@@ -116,51 +121,51 @@ impl Reader<'_> {
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected("a key"));
             }
-            let key = self.string()?;
-            if !self.takes(b':') {
+            let key = self.parse_string()?;
+            if !self.consume_if_next(b':') {
                 return Err(self.unexpected("':'"));
             }
-            self.budget.member(members.len(), &key)?;
-            let place = if place == Place::Root && key == "items" { Place::Items } else { Place::Below };
-            let value = self.value(depth + 1, place)?;
+            self.budget.charge_member(members.len(), &key)?;
+            let is_items = position == Position::Root && key == "items";
+            let value = self.parse_value(depth + 1, if is_items { Position::Items } else { Position::Below })?;
             if members.contains_key(&key) {
                 return Err(format!("duplicate key {key:?}"));
             }
             members.insert(key, value);
-            if self.takes(b'}') {
+            if self.consume_if_next(b'}') {
                 return Ok(Value::Object(members));
             }
-            if !self.takes(b',') {
+            if !self.consume_if_next(b',') {
                 return Err(self.unexpected("',' or '}'"));
             }
         }
     }
 
-    /// Parses a list; the position is at its bracket.
-    fn array(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+    /// Parses a list; the next byte is its bracket.
+    fn parse_list(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         self.offset += 1;
         let mut items = Vec::new();
-        if self.takes(b']') {
+        if self.consume_if_next(b']') {
             return Ok(Value::Array(items));
         }
         loop {
             self.skip_blanks();
-            if place == Place::Items {
+            if position == Position::Items {
                 self.item_lines.push(self.line);
             }
-            self.budget.element(items.len())?;
-            items.push(self.value(depth + 1, Place::Below)?);
-            if self.takes(b']') {
+            self.budget.charge_element(items.len())?;
+            items.push(self.parse_value(depth + 1, Position::Below)?);
+            if self.consume_if_next(b']') {
                 return Ok(Value::Array(items));
             }
-            if !self.takes(b',') {
+            if !self.consume_if_next(b',') {
                 return Err(self.unexpected("',' or ']'"));
             }
         }
     }
 
-    /// Parses a string. serde_json resolves the escapes; this only finds the end.
-    fn string(&mut self) -> Result<String, String> {
+    /// Parses a string; the next byte is its quote. serde_json resolves the escapes; this only finds the end.
+    fn parse_string(&mut self) -> Result<String, String> {
         let start = self.offset;
         self.offset += 1;
         loop {
@@ -176,7 +181,7 @@ impl Reader<'_> {
     }
 
     /// Parses a number.
-    fn number(&mut self) -> Result<Value, String> {
+    fn parse_number(&mut self) -> Result<Value, String> {
         let start = self.offset;
         while self.peek().is_some_and(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
             self.offset += 1;

@@ -1,8 +1,8 @@
-//! The result of parsing a text: its documents, or the first error of one.
+//! The types of the result of parsing a text: its documents, and the first error of an invalid one.
 
 use serde_json::Value;
 
-/// Levels of nesting, at most; encoding/json of Go has 10,000, no Kubernetes type comes near this.
+/// The maximum number of levels of nesting. Go's encoding/json permits 10,000, but no Kubernetes type has nearly 100.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// One object of a file.
@@ -24,12 +24,12 @@ pub struct InvalidDocument {
     pub cause: String,
 }
 
-/// A document before its list is split into items.
+/// A parsed document. If it is a list of objects, it is not yet split into these.
 pub(super) struct ParsedDocument {
-    /// Its value.
+    /// The value of the document.
     pub value: Value,
     /// The line where it starts.
     pub line: usize,
-    /// The lines of the items when the root has a list `items`.
+    /// The lines of the items, if the document has a list `items`.
     pub item_lines: Vec<usize>,
 }

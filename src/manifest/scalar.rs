@@ -1,15 +1,15 @@
-//! What a plain YAML scalar means, as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2).
+//! The value of a plain YAML scalar, as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2).
 //!
 //! That is YAML 1.1 without its sexagesimal numbers. `yes`, `no`, `on`, `off`, `y` and `n` are booleans, and a leading
-//! zero makes a number octal. Underscores in numbers do not count, and timestamps stay texts. Infinity and NaN have no
+//! zero makes a number octal. Underscores in numbers are ignored, and timestamps stay strings. Infinity and NaN have no
 //! JSON form and are rejected.
 
 use serde_json::{Number, Value};
 
-/// Resolves a plain scalar without a tag.
+/// The value of a plain scalar without a tag: null, a boolean, a number or a string.
 ///
 /// # Errors
-/// What has no JSON form.
+/// The scalar is infinity or NaN, which have no JSON form.
 pub(super) fn resolve(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -36,12 +36,13 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     let float = plain.parse::<f64>().ok().filter(|float| float.is_finite());
     match float.and_then(Number::from_f64) {
         Some(float) => Ok(Some(float)),
-        // Too large for a double: go-yaml leaves it a text.
+        // Too large for a double: a string in go-yaml.
         None => Ok(None),
     }
 }
 
-/// Parses an integer as Go's `strconv.ParseInt` and `ParseUint` with base 0: a prefix selects the base.
+/// Parses an integer as Go's `strconv.ParseInt` and `ParseUint` with base 0: a prefix selects the base. `None` for
+/// other texts, and for integers of more than 64 bits.
 fn integer(text: &str) -> Option<Number> {
     let (is_negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -63,7 +64,7 @@ fn integer(text: &str) -> Option<Number> {
     if is_negative {
         return 0_i64.checked_sub_unsigned(magnitude).map(Number::from);
     }
-    // Only ParseInt takes a sign.
+    // Go parses a text with a sign by ParseInt only, whose range is that of i64.
     (!text.starts_with('+') || magnitude <= i64::MAX.unsigned_abs()).then(|| Number::from(magnitude))
 }
 

@@ -1,47 +1,51 @@
-//! The shape of a document that a client sends: which members it has, and what does not fit.
+//! Compares a document that a client sends with the fields and types that it may have.
 //!
-//! For documents that are read once and not stored: nothing is defaulted and no schema is consulted.
+//! This is for documents that are read once and not stored: nothing is defaulted, and no schema is used.
 
 use serde_json::Value;
 
 use crate::model::object_meta::is_object_meta_member;
 
-/// Most problems of one kind that are reported, as an API server names unknown fields (`sigs.k8s.io/json`).
+/// The maximum number of errors of one kind that are reported, as in API servers for unknown fields
+/// (`sigs.k8s.io/json`).
 pub const MOST_MISFITS: usize = 100;
 
-/// The shape of a part of a document.
+/// The type that a value of a document must have.
 #[derive(Clone, Copy, Debug)]
 pub enum DocumentShape {
-    /// Whatever it is, it is not looked into.
+    /// Any value. It is not checked.
     Any,
-    /// A text.
+    /// A string.
     Text,
-    /// Any object.
+    /// An object with any members, which are not checked.
     Object,
-    /// ObjectMeta.
+    /// ObjectMeta. Only the names of its members are checked.
     Metadata,
-    /// A list of these.
+    /// A list whose elements have this shape.
     List(&'static DocumentShape),
-    /// An object with these members.
+    /// An object with only these members. Each may be missing.
     Members(&'static [(&'static str, DocumentShape)]),
 }
 
-/// What does not fit; at most [`MOST_MISFITS`] of each.
+/// The errors of a document; at most [`MOST_MISFITS`] of each kind.
 #[derive(Debug, Default)]
 pub struct ShapeErrors {
-    /// Paths of members that do not exist.
+    /// Paths of unknown members.
     pub unknown: Vec<String>,
-    /// Messages about members of another type.
+    /// Messages about values of another type.
     pub misshapen: Vec<String>,
 }
 
 impl ShapeErrors {
+    /// Adds the path of an unknown member.
     fn unknown(&mut self, path: impl FnOnce() -> String) {
         if self.unknown.len() < MOST_MISFITS {
             self.unknown.push(path());
         }
     }
 
+    /// Adds a message about a value that is not what `expected` says, such as `a list`. `path` is empty for the
+    /// document.
     fn misshapen(&mut self, path: &str, expected: &str, value: &Value) {
         if self.misshapen.len() < MOST_MISFITS {
             let path = if path.is_empty() { "the document" } else { path };
@@ -50,7 +54,8 @@ impl ShapeErrors {
     }
 }
 
-/// Removes nulls, as Go treats them as absent, and collects what does not fit.
+/// Compares a value with a shape, and adds errors to `found`. Removes null members, because Go treats them as absent.
+/// `path` is the path of the value in the document; empty for the document itself.
 pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
     match (shape, value) {

@@ -202,7 +202,7 @@ fn the_longest_file_takes_no_more_than_a_fixed_amount_of_memory() {
         let mut budget = MemoryBudget::of_file(size);
         // A text of this length, so that a few thousand reach the bound.
         let text = "x".repeat(64 << 10);
-        while budget.text(&text).is_ok() {}
+        while budget.charge_text(&text).is_ok() {}
         assert!(budget.used() <= most && budget.used() > most - (1 << 20), "{what}: {}", budget.used());
     }
 }

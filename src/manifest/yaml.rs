@@ -1,10 +1,10 @@
-//! The documents of one file: YAML or JSON, several in a file, lists split into their items, each with its line.
+//! Parses the documents of one file, which is YAML or JSON. Lists are split into their items. Each object has its line.
 //!
-//! A broken document is reported with line and cause, and the others of the file still count. The text is cut at lines
-//! of `---` before anything is parsed, because no block can contain one at the start of a line. Scalars mean what they
-//! mean to kubectl ([`super::scalar`]); a key that occurs twice in one mapping is rejected, unlike there. Anchors,
-//! aliases and merge keys are followed ([`super::builder`]). A [`MemoryBudget`] bounds the memory of a text. Objects
-//! are validated in `source::folder`.
+//! An invalid document is reported with line and cause, and the others of the file are returned. The text is split at
+//! lines of `---` before it is parsed, because no block scalar can contain such a line. Scalars have the values that
+//! kubectl reads ([`super::scalar`]). Unlike in kubectl, a key that occurs twice in one mapping is rejected. Anchors,
+//! aliases and merge keys are followed ([`super::builder`]). A [`MemoryBudget`] limits the memory of a text's values.
+//! Objects are validated in `source::folder`.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
@@ -15,8 +15,9 @@ use super::json;
 use super::parsed::ParsedDocument;
 pub use super::parsed::{Document, InvalidDocument};
 
-/// Characters with a meaning in YAML that one request body may have. The scanner stores all tokens of a list or mapping
-/// in brackets until it ends, since the whole could be a key. That is about 300 bytes for each of these characters.
+/// The maximum number of characters with a meaning in YAML in one request body. The scanner stores all tokens of a list
+/// or mapping in brackets until it ends, because the whole could be a key. That is about 300 bytes for each of these
+/// characters.
 pub const MAX_INDICATORS: usize = 65_536;
 
 /// The syntax that the name of a file or a media type states.
@@ -37,41 +38,42 @@ pub enum SingleDocumentError {
     /// The text has no document.
     #[error("one document is expected, not 0")]
     None,
-    /// There are two or more.
+    /// The text has two or more documents.
     #[error("one document is expected, not several")]
     Several,
 }
 
-/// Reads a file. Empty documents are left out; `List` and every other kind that ends in `List` and has `items` is
-/// split into its items.
+/// Parses a file, and returns its objects and its errors. Empty documents are left out. A `List`, and every other kind
+/// that ends in `List` and has `items`, is split into its items. Parsing ends when the budget of memory is exceeded.
 pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocument>) {
     let mut documents = Vec::new();
-    let mut broken = Vec::new();
+    let mut invalid = Vec::new();
     let mut budget = MemoryBudget::of_file(bytes.len());
     for (chunk, first_line) in Chunks::new(bytes, form) {
-        read(chunk, first_line, form, &mut budget, &mut documents, &mut broken);
+        parse_chunk(chunk, first_line, form, &mut budget, &mut documents, &mut invalid);
         if budget.is_exceeded() {
             break;
         }
     }
-    (documents, broken)
+    (documents, invalid)
 }
 
-/// Reads one document of an untrusted text, within the memory of the budget.
+/// Parses the single document of an untrusted text, within the memory of the budget.
 ///
 /// # Errors
-/// [`SingleDocumentError`]. What follows the first error or the second document is not read.
+/// [`SingleDocumentError`]. Parsing ends at the first error, or after the second document.
 pub fn single(bytes: &[u8], form: Syntax, budget: &mut MemoryBudget) -> Result<Value, SingleDocumentError> {
     if form == Syntax::Yaml && bytes.iter().filter(|byte| is_indicator(**byte)).nth(MAX_INDICATORS).is_some() {
-        let cause = format!("it has more than {MAX_INDICATORS} of the characters []{{}},:?&*!\"'#%; send it as JSON");
+        let cause =
+            format!("the document has more than {MAX_INDICATORS} of the characters []{{}},:?&*!\"'#%; send it as JSON");
         return Err(SingleDocumentError::Invalid(InvalidDocument { line: 1, cause }));
     }
     let mut documents = Vec::new();
-    let mut broken = Vec::new();
+    let mut invalid = Vec::new();
     for (chunk, first_line) in Chunks::new(bytes, form) {
-        read(chunk, first_line, form, budget, &mut documents, &mut broken);
-        if let Some(broken) = broken.pop() {
-            return Err(SingleDocumentError::Invalid(broken));
+        parse_chunk(chunk, first_line, form, budget, &mut documents, &mut invalid);
+        if let Some(invalid) = invalid.pop() {
+            return Err(SingleDocumentError::Invalid(invalid));
         }
         if documents.len() > 1 {
             return Err(SingleDocumentError::Several);
@@ -85,62 +87,66 @@ fn is_indicator(byte: u8) -> bool {
     b"[]{},:?&*!\"'#%".contains(&byte)
 }
 
-/// Reads the documents of one chunk.
-fn read(
+/// Parses the documents of one chunk of a file, which begins at line `first_line`. Adds its objects to `documents`, and
+/// errors to `invalid`.
+fn parse_chunk(
     chunk: &[u8],
     first_line: usize,
     form: Syntax,
     budget: &mut MemoryBudget,
     documents: &mut Vec<Document>,
-    broken: &mut Vec<InvalidDocument>,
+    invalid: &mut Vec<InvalidDocument>,
 ) {
-    if let Err(cause) = budget.document() {
-        broken.push(InvalidDocument { line: first_line, cause });
+    if let Err(cause) = budget.charge_document() {
+        invalid.push(InvalidDocument { line: first_line, cause });
         return;
     }
     match std::str::from_utf8(chunk) {
         Ok(text) => {
-            let (trees, problem) = trees(text, first_line, form, budget);
-            for tree in trees {
-                flatten(tree, documents, broken);
+            let (parsed, error) = parse_text(text, first_line, form, budget);
+            for document in parsed {
+                flatten(document, documents, invalid);
             }
-            broken.extend(problem);
+            invalid.extend(error);
         }
         Err(error) => {
             let line = first_line + chunk[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            broken.push(InvalidDocument { line, cause: "not UTF-8".to_owned() });
+            invalid.push(InvalidDocument { line, cause: "not UTF-8".to_owned() });
         }
     }
 }
 
-/// Parses the documents of a text, up to the first invalid one.
-fn trees(
+/// Parses the documents of a text, which begins at line `first_line` of its file, up to the first invalid one. A text
+/// that is stated to be YAML is parsed as JSON if it begins with a brace and is valid JSON.
+fn parse_text(
     text: &str,
     first_line: usize,
     form: Syntax,
     budget: &mut MemoryBudget,
 ) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     if form == Syntax::Json {
-        return json::trees(text, first_line, budget);
+        return json::parse_documents(text, first_line, budget);
     }
     let content = text.trim_start_matches("---").trim_start();
     if content.starts_with('{') {
         let skipped = &text[..text.len() - content.len()];
         let line = first_line + skipped.matches('\n').count();
         let used = budget.used();
-        let (trees, problem) = json::trees(content, line, budget);
-        if problem.is_none() || budget.is_exceeded() {
-            return (trees, problem);
+        let (documents, error) = json::parse_documents(content, line, budget);
+        if error.is_none() || budget.is_exceeded() {
+            return (documents, error);
         }
-        // Not JSON after all: a YAML mapping in flow style.
-        budget.return_to(used);
+        // The text is not JSON but a YAML mapping in flow style.
+        budget.reset_to(used);
     }
-    yaml(text, first_line, budget)
+    parse_yaml(text, first_line, budget)
 }
 
-/// Cuts at lines that are `---` or start with it and a blank. The marker stays with what follows. Empty chunks are left out.
+/// Splits a file at lines that are `---`, or start with `---` and whitespace, and returns each part with the number of
+/// its first line. Such a line is in the part after it. Parts without content are left out.
 struct Chunks<'a> {
     rest: &'a [u8],
+    /// The number of the first line of `rest`.
     line: usize,
     form: Syntax,
 }
@@ -193,12 +199,13 @@ fn is_empty(chunk: &[u8]) -> bool {
     })
 }
 
-/// Adds a document, or the items of a List one by one.
-fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec<InvalidDocument>) {
-    let ParsedDocument { value, line, item_lines } = tree;
+/// Adds an object to `documents`, or the items of a List one by one. Adds an error to `invalid` for a value that is not
+/// an object, except null.
+fn flatten(document: ParsedDocument, documents: &mut Vec<Document>, invalid: &mut Vec<InvalidDocument>) {
+    let ParsedDocument { value, line, item_lines } = document;
     let Value::Object(mut members) = value else {
         if !value.is_null() {
-            broken.push(InvalidDocument {
+            invalid.push(InvalidDocument {
                 line,
                 cause: "not an object: expected a mapping with apiVersion and kind".to_owned(),
             });
@@ -210,7 +217,7 @@ fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec
         Some(Value::Array(items)) if is_list => {
             for (index, value) in items.into_iter().enumerate() {
                 let line = item_lines.get(index).copied().unwrap_or(line);
-                flatten(ParsedDocument { value, line, item_lines: Vec::new() }, documents, broken);
+                flatten(ParsedDocument { value, line, item_lines: Vec::new() }, documents, invalid);
             }
         }
         Some(Value::Null) | None if is_list => {}
@@ -221,9 +228,13 @@ fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec
     }
 }
 
-/// Parses the YAML documents of a text, up to the first invalid one.
-fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
-    let mut trees = Vec::new();
+/// Parses the YAML documents of a text, which begins at line `first_line` of its file, up to the first invalid one.
+fn parse_yaml(
+    text: &str,
+    first_line: usize,
+    budget: &mut MemoryBudget,
+) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
+    let mut documents = Vec::new();
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
@@ -231,7 +242,7 @@ fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<Parsed
             Err(error) => {
                 let line = first_line + error.marker().line().saturating_sub(1);
                 let cause = format!("invalid YAML: {}", error.info().replace('\n', " "));
-                return (trees, Some(InvalidDocument { line, cause }));
+                return (documents, Some(InvalidDocument { line, cause }));
             }
         };
         let line = first_line + span.start.line().saturating_sub(1);
@@ -241,15 +252,15 @@ fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<Parsed
         } else if let Event::DocumentEnd = event {
             let builder = std::mem::take(&mut builder);
             if let Some(value) = builder.root {
-                trees.push(ParsedDocument { value, line: builder.line, item_lines: builder.item_lines });
+                documents.push(ParsedDocument { value, line: builder.line, item_lines: builder.item_lines });
             }
-            budget.document()
+            budget.charge_document()
         } else {
             builder.take(event, line, budget)
         };
         if let Err(cause) = taken {
-            return (trees, Some(InvalidDocument { line, cause }));
+            return (documents, Some(InvalidDocument { line, cause }));
         }
     }
-    (trees, None)
+    (documents, None)
 }

@@ -26,7 +26,7 @@ impl AccessCollector {
 /// One counter of a family: its labels and its value.
 type Series<'a> = (Vec<(&'a str, &'a str)>, u64);
 
-/// Encodes a family of counters, one series for each label value.
+/// Encodes a family of counters with these series.
 fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),

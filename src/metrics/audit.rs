@@ -25,7 +25,7 @@ impl AuditCollector {
 impl Collector for AuditCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = [("written", self.counts.written()), ("dropped", self.counts.dropped())];
-        let help = "Events of the audit log: written, or dropped since the queue was full";
+        let help = "Events of the audit log by result: written, or dropped because the queue was full or one caller was rejected too often";
         let mut family = encoder.encode_descriptor("fieldcache_audit_event", help, None, MetricType::Counter)?;
         for (result, count) in rows {
             family.encode_family(&[("result", result)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;

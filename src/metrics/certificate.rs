@@ -16,7 +16,7 @@ pub struct CertificateCollector {
 }
 
 impl CertificateCollector {
-    /// Exports the expiry of this certificate, and of its replacements.
+    /// A collector of the expiry of this certificate, and later of its replacements.
     pub fn new(tls: Tls) -> CertificateCollector {
         CertificateCollector { tls }
     }

@@ -1,5 +1,5 @@
-//! Whether this replica leads, and the conditions that it wrote to FieldCaches and Views. They have the form of
-//! kube-state-metrics: one series for each status, of which one is 1.
+//! Metrics of leader election, and of the conditions that this replica wrote to FieldCaches and Views. Conditions have
+//! the form of kube-state-metrics: one series for each status, of which one is 1.
 
 use std::fmt;
 use std::sync::Arc;

@@ -25,8 +25,8 @@ use crate::transport::listen::Answers;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::body::{Body, Finish};
-use crate::wire::negotiate::takes_gzip;
-use crate::wire::response::rejected;
+use crate::wire::negotiate::accepts_gzip;
+use crate::wire::response::transport_error;
 
 use super::build::BuildCollector;
 use super::format::{ExpositionFormat, encode};
@@ -35,11 +35,11 @@ use super::{access, audit, limits, process, requests, stores};
 /// Which scrapers are served.
 #[derive(Clone, Debug)]
 pub enum Scrapers {
-    /// Every client of a local server, except browsers if there is a guard.
+    /// Every client of a local server. If there is a guard, it rejects requests of browsers.
     Anonymous(Option<Guard>),
     /// Authorized clients.
     Authorized {
-        /// Authorizes them. Its counters are exported.
+        /// Authorizes the clients. Its counters are exported.
         access: Arc<AccessControl>,
         /// Counters of the audit log, if there is one.
         audit: Option<Arc<AuditCounters>>,
@@ -51,7 +51,8 @@ pub enum Scrapers {
 pub struct Metrics {
     families: Arc<prometheus_client::registry::Registry>,
     scrapers: Scrapers,
-    /// One response is made at a time; further scrapers wait. It walks stores, for which one thread is enough.
+    /// Locked while a response is created: further scrapers wait. One thread for all scrapers is enough to visit the
+    /// stores.
     turn: Mutex<()>,
 }
 
@@ -83,13 +84,13 @@ impl Metrics {
         Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }
     }
 
-    /// Encodes all metrics. Walks stores, so it must not run on a thread that answers requests.
+    /// Encodes all metrics. It visits all stores, so it must not run on a thread that handles requests.
     pub fn text(&self, format: ExpositionFormat) -> String {
         encode(&self.families, format)
     }
 
-    /// Encodes all metrics, in the format and encoding that the scraper accepts.
-    async fn scraped(&self, headers: &HeaderMap) -> Response<Body> {
+    /// Responds to an authorized scrape with all metrics, in the format and encoding that these headers accept.
+    async fn respond_to_scrape(&self, headers: &HeaderMap) -> Response<Body> {
         let format = ExpositionFormat::negotiate(headers);
         let _turn = self.turn.lock().await;
         let families = self.families.clone();
@@ -103,7 +104,7 @@ impl Metrics {
             }
         };
         let pieces = Box::new(std::iter::once(Bytes::from(text)));
-        let (body, compressed) = body::finish(pieces, Finish { gzip: takes_gzip(headers), ..Finish::default() });
+        let (body, compressed) = body::finish(pieces, Finish { gzip: accepts_gzip(headers), ..Finish::default() });
         let mut response = Response::new(body);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
         response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
@@ -138,7 +139,7 @@ impl Metrics {
         admitted.map(|_| ()).map_err(ApiError::Access)
     }
 
-    /// Responds to a request that has no connection.
+    /// Responds to a request without a connection, for tests.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
         self.answer_to(&ConnectionState::default(), request).await
     }
@@ -157,7 +158,7 @@ impl Metrics {
                 }
                 response
             }
-            (None, "/metrics", &Method::GET | &Method::HEAD) => self.scraped(&parts.headers).await,
+            (None, "/metrics", &Method::GET | &Method::HEAD) => self.respond_to_scrape(&parts.headers).await,
             (None, "/metrics", _) => {
                 let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -180,7 +181,7 @@ impl Answers for Metrics {
     }
 
     async fn reject(&self, _: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
-        rejected(error, method)
+        transport_error(error, method)
     }
 
     fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {

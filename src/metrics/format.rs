@@ -20,7 +20,7 @@ pub enum ExpositionFormat {
 }
 
 impl ExpositionFormat {
-    /// The format for a client: OpenMetrics if its Accept header names it, whatever its weight.
+    /// The format for a client: OpenMetrics if its Accept header names it with any weight except 0.
     pub fn negotiate(headers: &HeaderMap) -> ExpositionFormat {
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut ranges = accepted.flat_map(|value| value.split(','));
@@ -28,8 +28,8 @@ impl ExpositionFormat {
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default();
             // `q=0` and its longer forms exclude a format.
-            let is_refused = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0f32));
-            name.eq_ignore_ascii_case("application/openmetrics-text") && !is_refused
+            let is_excluded = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0f32));
+            name.eq_ignore_ascii_case("application/openmetrics-text") && !is_excluded
         });
         if is_named { ExpositionFormat::OpenMetrics } else { ExpositionFormat::Plain }
     }

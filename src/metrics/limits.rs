@@ -1,6 +1,6 @@
-//! Use of limits, how often they were reached, and contained internal errors.
+//! Metrics of limits: their use, their maximum, and rejections; and of internal errors that did not end the process.
 //!
-//! Each limit is named as in `flow_control`. A limit without a maximum has no series of it.
+//! Each limit is named as in `flow_control`. A limit without a maximum has no series in `fieldcache_limit_maximum`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl LimitsCollector {
         LimitsCollector { limits, registry }
     }
 
-    /// The current use and the maximum of a limit.
+    /// The current use and the maximum of a limit, as a number or in bytes. `None`: no maximum is configured.
     fn usage(&self, limit: Limit) -> (u64, Option<u64>) {
         let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
         match limit {
@@ -42,7 +42,7 @@ impl LimitsCollector {
             }
             Limit::ConnectionsPerAddress => {
                 let connections = self.limits.connections();
-                (connections.of_busiest() as u64, Some(connections.share() as u64))
+                (connections.of_busiest() as u64, Some(connections.most_per_address() as u64))
             }
             Limit::ConnectionsPerUser => {
                 let connections = self.limits.connections();
@@ -68,9 +68,9 @@ impl Collector for LimitsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.usage(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "Current use of each limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
-                    the user with the most (more than the maximum while others are free), watches of the user with the most, seats in use while requests wait for one, large lists in progress and \
-                    their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes of the stores (past the maximum no further store is loaded)";
+        let help = "Current use of each limit. A limit for each address or user has the value of the one that uses the most; connections of \
+                    a user can exceed the maximum while others are free. Seats count only while requests wait for one. No further store is loaded if \
+                    the memory of stores exceeds the maximum";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
@@ -86,7 +86,7 @@ impl Collector for LimitsCollector {
                     were closed for new ones, because a limit was reached";
         let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
         for limit in Limit::ALL {
-            let refused = self.limits.refused(limit);
+            let refused = self.limits.rejections(limit);
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
         }
         let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, \
@@ -102,7 +102,7 @@ impl Collector for LimitsCollector {
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
         let pinned = self.registry.memory().pinned();
-        let help = "Upper bound of the bytes of past states, which lists and watches in progress hold: objects that were replaced or deleted since these began";
+        let help = "Upper bound of the bytes of past states that lists and watches in progress hold: of objects that were replaced or deleted after the list or watch began";
         let mut family = encoder.encode_descriptor("fieldcache_past_state_bytes", help, None, MetricType::Gauge)?;
         family.encode_gauge(&pinned.bytes())?;
         let help = "Lists and watches that were ended because they held too many bytes of past states";
@@ -111,11 +111,11 @@ impl Collector for LimitsCollector {
         let help = "Requests and responses in progress that wait for a seat";
         let mut family = encoder.encode_descriptor("fieldcache_seats_waiting", help, None, MetricType::Gauge)?;
         family.encode_gauge(&(self.limits.seats().waiting() as u64))?;
-        let help = "Internal errors that were contained: a request that got 500, a response or watch that ended early, the sync of a resource \
-                    (feed) that restarted, a connection that ended";
+        let help = "Internal errors that did not end the process: a request that got 500, a response or watch that ended early, the sync of a \
+                    resource (feed) that restarted, a connection that ended";
         let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;
         for place in PanicOrigin::ALL {
-            let counted = self.registry.panics().counted(place);
+            let counted = self.registry.panics().count_of(place);
             let label = [("where", place.as_str())];
             family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&counted, None)?;
         }

@@ -11,12 +11,14 @@
 //! | the Lease and conditions that the controllers wrote | [`conditions`] |
 //! | the process | [`process`] |
 //!
-//! No request updates a metric here: collectors read counters and stores at each scrape. Labels name served resources and their fields, verbs
-//! and codes, FieldCaches and Views, never an object that is served, a selector or a user.
+//! No request updates a metric here: collectors read counters and stores at each scrape. Labels name served resources
+//! and their fields, verbs and codes, FieldCaches and Views. They never name an object that is served, a selector or a
+//! user.
 //!
-//! [`Metrics`] serves `/metrics` on a listener of its own, so that scrapers and readers of objects can have different permissions. In the
-//! operator, it authenticates scrapers and authorizes them for the nonResourceURL `/metrics`, as every component of Kubernetes does
-//! ([`Scrapers`]). [`mod@format`] chooses between OpenMetrics and the plain text format.
+//! [`Metrics`] serves `/metrics` on a listener of its own, so that scrapers and clients that read objects can have
+//! different permissions. In the operator, it authenticates scrapers and authorizes them for the nonResourceURL
+//! `/metrics`, as every component of Kubernetes does ([`Scrapers`]). [`mod@format`] chooses between OpenMetrics and the
+//! plain text format.
 
 pub mod access;
 pub mod audit;

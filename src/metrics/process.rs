@@ -1,6 +1,7 @@
 //! Metrics of the process, as in every Prometheus client library: CPU, memory, file descriptors, start.
 //!
-//! Read from Linux's `/proc` (proc(5)) at each scrape. Missing and unexpected values are left out: an unknown value must not be zero.
+//! They are read from Linux's `/proc` (proc(5)) at each scrape. Missing and invalid values are left out: an unknown
+//! value must not be exported as zero.
 
 #![expect(clippy::disallowed_methods, reason = "/proc is files")]
 
@@ -20,7 +21,7 @@ pub struct ProcessCollector;
 pub struct ProcessStats {
     /// User and system time, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// Seconds since the epoch.
+    /// The time when the process started, in seconds since 1970.
     pub start_seconds: Option<f64>,
     /// Resident memory, in bytes.
     pub resident_bytes: Option<u64>,
@@ -28,8 +29,8 @@ pub struct ProcessStats {
     pub open_files: Option<u64>,
 }
 
-/// The kernel's tick for times of processes, `USER_HZ`: 100 on every architecture that Rust's Linux targets have. Reading
-/// it (sysconf) would need unsafe code.
+/// The unit of a process's times, in ticks a second: `USER_HZ`, which is 100 on all architectures of Rust's Linux
+/// targets. To read it (sysconf) would need unsafe code.
 const TICKS_A_SECOND: f64 = 100.0;
 
 impl ProcessStats {
@@ -42,7 +43,7 @@ impl ProcessStats {
         ProcessStats { open_files, ..ProcessStats::read(&texts[0], &texts[1], &texts[2]) }
     }
 
-    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`.
+    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`. They do not have `open_files`.
     pub fn read(process: &str, status: &str, system: &str) -> ProcessStats {
         // The second field is the program's name in parentheses, which may hold blanks and parentheses.
         let fields: Vec<&str> = process.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
@@ -61,16 +62,16 @@ impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let ProcessStats { cpu_seconds, start_seconds, resident_bytes, open_files } = ProcessStats::now();
         if let Some(seconds) = cpu_seconds {
-            let help = "User and system CPU time";
+            let help = "User and system CPU time, in seconds";
             let mut counter = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
             counter.encode_counter::<NoLabelSet, _, u64>(&seconds, None)?;
         }
         if let Some(seconds) = start_seconds {
-            let (name, help) = ("process_start_time_seconds", "When the process started, since the epoch");
+            let (name, help) = ("process_start_time_seconds", "When the process started, in seconds since 1970");
             encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&seconds)?;
         }
         for (name, help, figure) in [
-            ("process_resident_memory_bytes", "Resident memory", resident_bytes),
+            ("process_resident_memory_bytes", "Resident memory, in bytes", resident_bytes),
             ("process_open_fds", "Open file descriptors", open_files),
         ] {
             if let Some(figure) = figure {

@@ -29,7 +29,7 @@ impl RequestsCollector {
     }
 }
 
-/// The labels of one kind of request.
+/// Calls `use_labels` with the labels of one kind of request, and returns its result.
 fn with_labels<Answer>(counted: &Counted, use_labels: impl FnOnce(&[(&str, &str); 8]) -> Answer) -> Answer {
     let outcome = counted.outcome;
     let code = outcome.code.to_string();
@@ -71,7 +71,8 @@ impl Collector for RequestsCollector {
     }
 }
 
-/// The division gives the float nearest to the decimal, so a bound is printed as it is written.
+/// Microseconds in seconds. A division returns the float that is nearest to the decimal number, so that bounds are
+/// printed without rounding errors.
 fn seconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1e6
 }

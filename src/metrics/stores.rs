@@ -1,7 +1,7 @@
 //! Metrics of each loaded store: objects, bytes, indexes by field, history, watches.
 //!
-//! A resource that is not loaded has no series. The series of a removed resource end. All label indexes of a store have one series together:
-//! users choose label keys, without a bound.
+//! A resource that is not loaded has no series. The series of a removed resource end. All label indexes of a store have
+//! one series together, because users choose label keys, and their number has no bound.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Loaded {
     usage: Usage,
 }
 
-/// One value of a store: name without prefix, help, and how it is read.
+/// A gauge of a store: its name without `fieldcache_store_`, its help, and a function that reads it.
 type Gauge = (&'static str, &'static str, fn(&Loaded) -> u64);
 
 const GAUGES: [Gauge; 9] = [
@@ -53,12 +53,12 @@ const GAUGES: [Gauge; 9] = [
 ];
 
 impl StoresCollector {
-    /// Exports the stores of this registry.
+    /// A collector of the stores of this registry.
     pub fn new(registry: Arc<Registry>) -> StoresCollector {
         StoresCollector { registry }
     }
 
-    /// The stores that are ready, with their snapshots.
+    /// The stores that are loaded now, with their usage.
     fn loaded(&self) -> Vec<Loaded> {
         let catalog = self.registry.catalog();
         let loaded = catalog.stores().filter_map(|resource| match resource.state.load_state() {
@@ -89,7 +89,7 @@ impl Loaded {
             matching.fold((0, 0), |(values, bytes), index| (values + index.values, bytes + index.bytes))
         };
         let mut indexes = Vec::new();
-        // A field that no object has keeps its series.
+        // A field that no object has also has a series.
         for (number, field) in self.resource.extractor.fields().iter().enumerate() {
             let (values, bytes) =
                 sum(&|attribute| matches!(attribute, Attribute::Field(index) if usize::from(index.0) == number));
@@ -103,6 +103,7 @@ impl Loaded {
     }
 }
 
+/// The names and values of the labels of a resource.
 fn labels(resource: &Resource) -> [(&str, &str); 3] {
     let Gvr { group, version, resource: plural } = &resource.gvr;
     let [group_label, version_label, resource_label] = RESOURCE_LABELS;
@@ -135,7 +136,7 @@ impl Collector for StoresCollector {
             }
             for outcome in CheckOutcome::ALL {
                 let labels = (store.labels(), [("result", outcome.as_str())]);
-                let ended = checks.ended(outcome);
+                let ended = checks.count_of(outcome);
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&ended, None)?;
             }
         }
@@ -161,7 +162,7 @@ impl Collector for StoresCollector {
             let relists = store.resource.state.relists();
             family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&relists, None)?;
         }
-        let help = "Responses that were not sent in protobuf although the client prefers it, because its messages are not known";
+        let help = "Responses that were not sent in protobuf although the client prefers it, because the protobuf messages of the resource are not known";
         let mut family =
             encoder.encode_descriptor("fieldcache_store_missed_protobuf", help, None, MetricType::Counter)?;
         for store in &stores {

@@ -149,7 +149,7 @@ fn of_operator() -> Vec<Box<dyn Collector>> {
         Tls::in_memory(&certificate.serving.certificate, &certificate.serving.key, tls::no_client_certificates())
             .unwrap();
     let reported = Arc::new(ReportedConditions::default());
-    reported.lead(true);
+    reported.set_leads(true);
     let finding = |kind, holds| Finding::new(kind, holds, "Reason", "message");
     reported.set(ReportedKind::FieldCache, "pods", &[finding("Ready", ConditionStatus::True)]);
     reported.set(
@@ -256,7 +256,7 @@ fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
     let shown = || families(vec![Box::new(ConditionsCollector::new(reported.clone()))]);
     assert!(shown().contains("fieldcache_leader 0\n") && !shown().contains("status="), "{}", shown());
     let ready = [Finding::new("Ready", ConditionStatus::True, "Ready", "")];
-    reported.lead(true);
+    reported.set_leads(true);
     for number in 0..=MOST_OBJECTS {
         reported.set(ReportedKind::View, &format!("view-{number}"), &ready);
     }
@@ -264,7 +264,7 @@ fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
     assert_eq!(reported.conditions(ReportedKind::View).len(), MOST_OBJECTS, "no more than there may be");
     reported.retain(ReportedKind::View, |name| name == "view-7");
     assert!(shown().contains("view-7") && shown().contains("pods") && !shown().contains("view-8"), "{}", shown());
-    reported.lead(false);
+    reported.set_leads(false);
     assert!(!shown().contains("status="), "another replica shows them: {}", shown());
 }
 

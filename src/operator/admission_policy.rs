@@ -5,8 +5,9 @@
 //! is not known later. A replica serves such Views only while each policy and each binding is exactly that of this release. It repairs
 //! nothing itself: a permission to write admission policies would be a permission to do everything.
 //!
-//! If fieldcache may not read the policies for some seconds, it treats them as missing. If the API server does not respond, the last state
-//! counts: reviews of the permission to use a View fail then as well.
+//! If fieldcache may not read the policies for some seconds, it treats them as missing. If the API server does not
+//! respond, the last known state applies. No object is disclosed by that, because reviews of the permission to use a
+//! View fail then as well.
 //!
 //! Not covered: the author of an object that was written while its policy was absent. README describes what to do then.
 
@@ -33,10 +34,11 @@ pub const MANIFEST: &str = include_str!("../../manifests/view-policy.yaml");
 /// The names of the policies, in the order of [`MANIFEST`]. A binding has the name of its policy.
 pub const NAMES: [&str; 2] = ["views.fieldcache.dev", "fieldcaches.fieldcache.dev"];
 
-/// In force, or what is wrong and what to do about it: a sentence without a full stop.
+/// `Ok`: the policies are in force. `Err`: what is wrong and what to do about it, as sentences without a final full
+/// stop.
 pub type PolicyState = Result<(), String>;
 
-/// The state before the policy was read.
+/// The state before the policies were read: an error, so that no View with `authorization: View` is served.
 pub fn unread() -> PolicyState {
     Err(format!("the ValidatingAdmissionPolicies {} and their bindings have not been read yet", NAMES.join(" and ")))
 }
@@ -60,18 +62,19 @@ impl RequiredPolicy {
             return Err(broken.to_string());
         }
         if documents.len() != 2 * NAMES.len() {
-            return Err(format!("it has {} documents instead of {}", documents.len(), 2 * NAMES.len()));
+            let (found, expected) = (documents.len(), 2 * NAMES.len());
+            return Err(format!("manifests/view-policy.yaml has {found} documents instead of {expected}"));
         }
         let mut values = documents.into_iter().map(|document| document.value);
         let mut required = Vec::with_capacity(NAMES.len());
         for name in NAMES {
             let (Some(policy), Some(binding)) = (values.next(), values.next()) else {
-                return Err(format!("it lacks {name}"));
+                return Err(format!("manifests/view-policy.yaml lacks {name}"));
             };
             let policy: ValidatingAdmissionPolicy = typed(policy)?;
             let binding: ValidatingAdmissionPolicyBinding = typed(binding)?;
             if policy.name_any() != name || binding.name_any() != name {
-                return Err(format!("it lacks {name}, or has it in another place"));
+                return Err(format!("manifests/view-policy.yaml lacks {name}, or has other documents before it"));
             }
             let policy = policy.spec.ok_or_else(|| format!("the policy {name} has no spec"))?;
             required.push(RequiredPolicy { name, policy, binding: binding.spec });
@@ -84,17 +87,17 @@ impl RequiredPolicy {
         self.name
     }
 
-    /// Compares the policy with the objects of the cluster.
+    /// Compares the policy and its binding with those of the cluster; `None`: the cluster does not have the object.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The object that is missing, is being deleted or differs, and what to do.
     pub fn check(
         &self,
         policy: Option<&ValidatingAdmissionPolicy>,
         binding: Option<&ValidatingAdmissionPolicyBinding>,
     ) -> PolicyState {
         let name = self.name;
-        let consequence = "so users can show objects through this View that they may not read themselves. Apply manifests/view-policy.yaml of this release. Then review the Views with authorization View, and the FieldCaches, that were written since";
+        let consequence = "so authors of Views with authorization View can show objects that they may not read themselves. Apply manifests/view-policy.yaml of this release. Then review the Views with authorization View, and the FieldCaches, that were written in the meantime";
         let missing = |kind: &str| Err(format!("there is no {kind} {name}, {consequence}"));
         let differs = |kind: &str| Err(format!("the {kind} {name} differs from that of this release, {consequence}"));
         let Some(policy) = policy.filter(|policy| policy.metadata.deletion_timestamp.is_none()) else {
@@ -113,12 +116,12 @@ impl RequiredPolicy {
     }
 }
 
-/// A document as a typed object.
+/// Decodes a document of the manifest.
 fn typed<Kind: DeserializeOwned>(document: Value) -> Result<Kind, String> {
     serde_json::from_value(document).map_err(|error| error.to_string())
 }
 
-/// A required policy, and what the cluster has of it.
+/// A required policy, with the policy and the binding of this name in the cluster.
 struct FollowedPolicy {
     required: RequiredPolicy,
     policies: Store<ValidatingAdmissionPolicy>,
@@ -127,23 +130,25 @@ struct FollowedPolicy {
     binding_access: ReadAccess,
 }
 
-/// How long the API server has to reject reads before that counts. One that starts rejects all requests for a moment, until it has read
-/// its roles. Until then the last state counts, as while the API server does not answer.
+/// How long the API server must reject all reads before the permission to read counts as missing. An API server that
+/// starts rejects all requests for a moment, until it has read its roles. Until then the last known state applies, as
+/// while the API server does not respond.
 const REJECTED_FOR: Duration = Duration::from_secs(5);
 
-/// Whether fieldcache may read an object.
+/// Whether fieldcache may read the policy or the binding.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReadAccess {
-    /// Since when all reads were rejected.
+    /// The time of the first of the latest reads that were rejected; `None`: the last read was permitted.
     rejected_since: Option<Instant>,
     /// Whether reads have been rejected for long enough to report it.
     is_rejected: bool,
 }
 
 impl ReadAccess {
-    /// Notes whether a read succeeded, with its time.
-    fn note(&mut self, is_accepted: bool, now: Instant) {
-        if is_accepted {
+    /// Records whether the API server permitted a read. Failures other than a missing permission are never passed here.
+    /// Sets `is_rejected` when reads have been rejected for [`REJECTED_FOR`].
+    fn record_read(&mut self, is_permitted: bool, now: Instant) {
+        if is_permitted {
             *self = ReadAccess::default();
             return;
         }
@@ -160,7 +165,8 @@ enum Part {
 }
 
 impl FollowedPolicy {
-    /// The state of the policy; `None` until the policy and its binding have been listed once.
+    /// The state of the policy. `None` until the policy and its binding have been listed once, unless fieldcache may
+    /// not read them.
     fn state(&self) -> Option<PolicyState> {
         let name = self.required.name();
         if self.policy_access.is_rejected || self.binding_access.is_rejected {
@@ -176,9 +182,9 @@ impl FollowedPolicy {
     }
 }
 
-/// The state of several policies: in force if all are, otherwise the first problem. `None` if one of them has not been
-/// read yet.
-fn together(states: impl IntoIterator<Item = Option<PolicyState>>) -> Option<PolicyState> {
+/// The combined state of several policies: the first problem, or `Ok` if all are in force. `None` if there is no
+/// problem and one of them has not been read yet.
+fn combine(states: impl IntoIterator<Item = Option<PolicyState>>) -> Option<PolicyState> {
     let mut all = Some(Ok(()));
     for state in states {
         match state {
@@ -190,7 +196,7 @@ fn together(states: impl IntoIterator<Item = Option<PolicyState>>) -> Option<Pol
     all
 }
 
-/// Reports the state of all policies together, for as long as it is polled.
+/// Follows the policies and their bindings, and sends their combined state to `state`, for as long as it is polled.
 pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
     let required = match RequiredPolicy::read_all() {
         Ok(required) => required,
@@ -218,11 +224,11 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
     while let Some((index, part, change)) = changes.next().await {
         if let Some(changed) = followed.get_mut(index) {
             match part {
-                Part::Policy => changed.policy_access.note(change.is_ok(), Instant::now()),
-                Part::Binding => changed.binding_access.note(change.is_ok(), Instant::now()),
+                Part::Policy => changed.policy_access.record_read(change.is_ok(), Instant::now()),
+                Part::Binding => changed.binding_access.record_read(change.is_ok(), Instant::now()),
             }
         }
-        let Some(now) = together(followed.iter().map(FollowedPolicy::state)) else { continue };
+        let Some(now) = combine(followed.iter().map(FollowedPolicy::state)) else { continue };
         state.send_if_modified(|current| {
             let differs = *current != now;
             if differs {
@@ -256,8 +262,8 @@ mod tests {
             (9, true, false, "the permission is granted again"),
         ];
         let mut access = ReadAccess::default();
-        for (second, is_accepted, is_rejected, why) in rows {
-            access.note(is_accepted, begun + Duration::from_secs(second));
+        for (second, is_permitted, is_rejected, why) in rows {
+            access.record_read(is_permitted, begun + Duration::from_secs(second));
             assert_eq!(access.is_rejected, is_rejected, "{why}");
         }
     }

@@ -2,7 +2,7 @@
 
 use kube::runtime::watcher;
 
-/// The message of an error response; other errors with their causes.
+/// The message of an error response of the API server; for other errors, their text and that of their causes.
 pub fn described(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error { status.message.clone() } else { with_causes(error) }
 }
@@ -38,8 +38,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 pub struct LastProblem(Option<String>);
 
 impl LastProblem {
-    /// Records a problem, and returns whether it differs from the last one.
-    pub fn is_new(&mut self, problem: &str) -> bool {
+    /// Records a problem. Returns whether it differs from the last one, and must be logged.
+    pub fn record_if_new(&mut self, problem: &str) -> bool {
         let is_new = self.0.as_deref() != Some(problem);
         if is_new {
             self.0 = Some(problem.to_owned());
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn a_problem_is_new_once() {
         let mut logged = LastProblem::default();
-        assert_eq!(["a", "a", "b", "a"].map(|problem| logged.is_new(problem)), [true, false, true, true]);
+        assert_eq!(["a", "a", "b", "a"].map(|problem| logged.record_if_new(problem)), [true, false, true, true]);
         logged.forget();
-        assert!(logged.is_new("a"), "it had gone");
+        assert!(logged.record_if_new("a"), "it had gone");
     }
 }

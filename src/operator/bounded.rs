@@ -17,18 +17,20 @@ use super::object_budget::{BudgetChange, ObjectBudget};
 /// The shortest time between two lists, however often older objects are created and deleted.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// No list begins for this many times the duration of the last one, since changes of other objects wait for the end of a list.
-const RESTS: u32 = 50;
+/// After a list, the next one begins at the earliest after this many times its duration: changes of objects wait for
+/// the end of a list.
+const PAUSE_FACTOR: u32 = 50;
 
-/// What a watcher reports of objects.
+/// The events of a watcher.
 pub(super) type EventStream<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>;
 
 struct Bounded<K, Begin> {
     events: EventStream<K>,
+    /// Returns a new stream, which lists all objects and then watches them.
     begin: Begin,
     budget: ObjectBudget,
-    /// The objects of a list that is not complete, by name. They are passed on together, since readers of events cannot drop an object of
-    /// a list again.
+    /// The objects of a list that is not complete, by name. Their events are yielded when the list is complete, because
+    /// a later object of the list can displace them.
     listing: BTreeMap<String, K>,
     /// When the last list was complete; `None` during a list.
     listed: Option<Instant>,
@@ -36,11 +38,12 @@ struct Bounded<K, Begin> {
     begun: Instant,
     /// How long the last complete list took.
     took: Duration,
-    /// Events to be passed on.
+    /// Events to yield next.
     ready: VecDeque<Event<K>>,
 }
 
-/// The events of the objects that fit. `begin` lists and watches; `shorten` drops parts of an object that are not read.
+/// The events of the objects that fit into the budget. `begin` returns a stream that lists all objects and then watches
+/// them. `shorten` drops the parts of an object that are not read.
 pub(super) fn bounded<K: Replaceable + Send + 'static>(
     mut begin: impl FnMut() -> EventStream<K> + Send,
     mut shorten: impl FnMut(&mut K) + Send,
@@ -64,8 +67,8 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             if let Some(event) = state.ready.pop_front() {
                 return Some((Ok(event), (state, shorten)));
             }
-            let rest = LIST_AGAIN_AFTER.max(state.took * RESTS);
-            let again = state.listed.filter(|_| state.budget.has_space()).map(|listed| listed + rest);
+            let pause = LIST_AGAIN_AFTER.max(state.took * PAUSE_FACTOR);
+            let again = state.listed.filter(|_| state.budget.has_space()).map(|listed| listed + pause);
             let event = tokio::select! {
                 event = state.events.next() => event?,
                 () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
@@ -107,7 +110,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
     })
 }
 
-/// The name of an object.
+/// The name of an object; empty if it has none.
 fn name<K: Replaceable>(object: &K) -> String {
     object.meta().name.clone().unwrap_or_default()
 }

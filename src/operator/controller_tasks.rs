@@ -17,7 +17,7 @@ impl ControllerTasks {
         self.0.spawn(task);
     }
 
-    /// Runs until all of them have ended. A panic of one is a panic here, which ends the others.
+    /// Runs until all tasks have ended. If one panics, this panics too, and the other tasks are aborted.
     pub(super) async fn run(mut self) {
         while let Some(ended) = self.0.join_next().await {
             if let Err(error) = ended {
@@ -27,7 +27,8 @@ impl ControllerTasks {
     }
 }
 
-/// Computes on a blocking thread, while other tasks continue.
+/// Computes on a blocking thread, while other tasks continue. Panics if `work` panics. Never returns if the process
+/// ends before `work` begins.
 pub(super) async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -38,7 +39,7 @@ pub(super) async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send +
     }
 }
 
-/// Resumes the panic of a task. Cancelled tasks belong to a process that ends.
+/// Resumes the panic of a task. Does nothing for a cancelled task: the process is ending.
 fn unwind(error: JoinError) {
     if let Ok(panic) = error.try_into_panic() {
         resume_unwind(panic);

@@ -36,9 +36,9 @@ pub struct Controllers {
     pub election: Election,
     /// Resources with a store whatever FieldCaches define.
     pub always_cached: BTreeSet<Gvr>,
-    /// The resources that have a store.
+    /// Tells the source which resources must have a store.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// Extra fields and scopes of the stores.
+    /// Tells the source the extra fields and scopes of the stores.
     pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// The state of readiness.
     pub synced: Arc<Synced>,
@@ -95,16 +95,18 @@ pub async fn run(operator: Controllers) {
     tasks.run().await;
 }
 
-/// The inputs of statuses.
+/// The inputs of the statuses that the leader writes.
 struct StatusInputs {
     replica: ReplicaState,
     view_results: watch::Receiver<Arc<ViewResults>>,
+    /// Changes whenever the phase of a store changes. The number has no meaning.
     phases: watch::Receiver<u64>,
     address: views::Address,
     reported: Arc<ReportedConditions>,
 }
 
-/// Writes statuses as long as this replica is the leader.
+/// Writes statuses and SelectableResources whenever `leading` is true: this replica is the leader. Events name
+/// `identity`, this replica, as their reporter. Returns when the sender of `leading` is dropped.
 async fn write_while_leading(
     client: Client,
     written: StatusInputs,
@@ -113,11 +115,11 @@ async fn write_while_leading(
 ) {
     let StatusInputs { replica, view_results, phases, address, reported } = written;
     loop {
-        reported.lead(false);
+        reported.set_leads(false);
         if leading.wait_for(|leads| *leads).await.is_err() {
             return;
         }
-        reported.lead(true);
+        reported.set_leads(true);
         let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.clone()) };
         let recorder = Recorder::new(client.clone(), reporter);
         let (selectable, selectable_changes) =
@@ -137,7 +139,7 @@ async fn write_while_leading(
     }
 }
 
-/// Drops the conditions of objects that were deleted.
+/// Drops the conditions of deleted FieldCaches and Views from `reported`, so that metrics do not show them.
 async fn forget_deleted(
     reported: &ReportedConditions,
     mut results: watch::Receiver<Arc<FieldCacheResults>>,
@@ -157,7 +159,7 @@ async fn forget_deleted(
     }
 }
 
-/// A stream with an item for each change.
+/// A stream with an item for each change of the value. It ends with the sender.
 fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
     stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
 }

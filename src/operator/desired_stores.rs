@@ -8,27 +8,29 @@ use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use super::settle::settle;
-use super::stores::{EvaluatedFieldCaches, FieldCacheResults, evaluate_all, named};
+use super::stores::{EvaluatedFieldCaches, FieldCacheResults, cached_resources, evaluate_all};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
 use crate::registry::Definitions;
 use crate::source::store_options::{StoreOption, StoreOptions};
 
-/// The receiver of the stores that FieldCaches define.
+/// Where [`run`] publishes the stores that FieldCaches define.
 #[derive(Debug)]
 pub struct DesiredStores {
     /// Resources with a store whatever FieldCaches define.
     pub always_cached: BTreeSet<Gvr>,
-    /// The resources that have a store, for the source.
+    /// Tells the source which resources must have a store.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// Extra fields and scopes of the stores, for the source.
+    /// Tells the source the extra fields and scopes of the stores.
     pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// The state of readiness.
     pub synced: Arc<Synced>,
 }
 
-/// Evaluates the FieldCaches whenever they or the cluster's resources change, and publishes the stores that they define.
+/// Evaluates the FieldCaches whenever they or the cluster's resources change, and publishes `results` and the stores
+/// that they define. `changes` has an item for each change of `field_caches`. Returns when `changes` or `definitions`
+/// ends.
 pub async fn run(
     changes: impl Stream<Item = ()>,
     field_caches: Store<FieldCache>,
@@ -52,7 +54,7 @@ pub async fn run(
         let current = definitions.borrow_and_update().clone();
         let evaluated = evaluate_all(&field_caches.state(), &current, &mut last).await;
         wanted.send_if_modified(|wanted| {
-            let found: BTreeSet<Gvr> = named(&evaluated).union(&kept).cloned().collect();
+            let found: BTreeSet<Gvr> = cached_resources(&evaluated).union(&kept).cloned().collect();
             let differs = **wanted != found;
             if differs {
                 *wanted = Arc::new(found);

@@ -43,15 +43,15 @@ pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// What to do about a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseAction {
-    /// This replica holds it: renew it.
+    /// This replica holds the Lease: renew it.
     Renew,
-    /// It is released or expired: take it.
+    /// The Lease is released or expired: take it.
     Take,
-    /// Another replica holds it.
+    /// Another replica holds the Lease.
     Wait,
 }
 
-/// The action for a Lease that has not changed for `unchanged`.
+/// What the replica `identity` does about the Lease `current`, which has not changed for `unchanged`.
 pub(super) fn lease_action(current: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
     let holder = current.holder_identity.as_deref().unwrap_or_default();
     let seconds = u64::try_from(current.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
@@ -64,7 +64,8 @@ pub(super) fn lease_action(current: &LeaseSpec, identity: &str, unchanged: Durat
     }
 }
 
-/// The Lease after this replica has acquired or renewed it. Its transitions count holders.
+/// The Lease after this replica has acquired or renewed it at `now`. `current` is the Lease before; `None`: there is
+/// none. `leaseTransitions` is incremented when the holder changes.
 pub(super) fn next_lease(current: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
     let is_ours = current.and_then(|current| current.holder_identity.as_ref()) == Some(&election.identity);
     let transitions = current.and_then(|current| current.lease_transitions);
@@ -85,7 +86,7 @@ pub(super) fn next_lease(current: Option<&LeaseSpec>, election: &Election, now: 
     }
 }
 
-/// Takes part in the election until the future is dropped, and reports whether this replica is the leader.
+/// Takes part in the election until the future is dropped, and sends to `leading` whether this replica is the leader.
 pub async fn run(client: Client, election: Election, leading: &watch::Sender<bool>) -> ! {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
     // The last state of the Lease, and since when it has not changed.
@@ -94,7 +95,7 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
     let mut logged = LastProblem::default();
     loop {
         let began = Instant::now();
-        let attempt = timeout(election.renew_deadline, step(&leases, &election, &mut seen)).await;
+        let attempt = timeout(election.renew_deadline, acquire_or_renew(&leases, &election, &mut seen)).await;
         let holds = match attempt {
             Ok(Ok(holds)) => {
                 logged.forget();
@@ -102,18 +103,19 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
             }
             Ok(Err(error)) => {
                 let problem = described(&error);
-                if logged.is_new(&problem) {
+                if logged.record_if_new(&problem) {
                     tracing::warn!(lease = %election.name, problem, "cannot read or write the Lease, retrying");
                 }
                 None
             }
             Err(_) => {
-                tracing::warn!(lease = %election.name, "the request for the Lease timed out");
+                tracing::warn!(lease = %election.name, "the request for the Lease timed out, retrying");
                 None
             }
         };
         if holds == Some(true) {
-            // Counted from before the request: other replicas count from after it.
+            // The time before the request. Other replicas measure from a later time, so they take the Lease only after
+            // this one has stopped.
             renewed = began;
         }
         let leads = match holds {
@@ -123,7 +125,12 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
         leading.send_if_modified(|leading| {
             let changed = *leading != leads;
             if changed {
-                tracing::info!(lease = %election.name, identity = %election.identity, leads, "leader election");
+                tracing::info!(
+                    lease = %election.name,
+                    identity = %election.identity,
+                    leads,
+                    "the leadership of this replica has changed"
+                );
             }
             *leading = leads;
             changed
@@ -132,13 +139,14 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
     }
 }
 
-/// Gives the Lease back, so that another replica need not wait for its end. Best effort: the process is ending.
+/// Releases the Lease, so that another replica need not wait until it expires. A failure is only logged: the process is
+/// ending.
 ///
-/// [`run`] has been dropped by then, but a renewal that it had sent may still arrive between the read and the write
-/// here. Then the Lease is read again.
+/// The caller has dropped [`run`], but a renewal that [`run`] had sent may still reach the API server between the read
+/// and the write here. Then the write conflicts, and the Lease is read again.
 pub async fn release(client: Client, election: &Election) {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
-    let given_back = async {
+    let released = async {
         loop {
             let mut lease = leases.get(&election.name).await?;
             let spec = lease.spec.get_or_insert_default();
@@ -147,12 +155,12 @@ pub async fn release(client: Client, election: &Election) {
             }
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
-            if took(leases.replace(&election.name, &PostParams::default(), &lease).await)? {
+            if is_written(leases.replace(&election.name, &PostParams::default(), &lease).await)? {
                 return Ok(());
             }
         }
     };
-    match timeout(election.renew_deadline, given_back).await {
+    match timeout(election.renew_deadline, released).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::debug!(problem = described(&error), "cannot release the Lease; it expires by itself")
@@ -161,8 +169,12 @@ pub async fn release(client: Client, election: &Election) {
     }
 }
 
-/// Reads the Lease once, and acquires or renews it if that is due. Returns whether this replica holds it.
-async fn step(
+/// Reads the Lease once, and acquires or renews it if [`lease_action`] says so. Returns whether this replica holds it.
+/// `seen` keeps the last state of the Lease, and since when it has not changed, between calls.
+///
+/// # Errors
+/// The Lease cannot be read or written. A conflict is not an error: another replica holds the Lease.
+async fn acquire_or_renew(
     leases: &Api<Lease>,
     election: &Election,
     seen: &mut Option<(LeaseSpec, Instant)>,
@@ -171,7 +183,7 @@ async fn step(
     let Some(mut lease) = leases.get_opt(&election.name).await? else {
         let metadata = ObjectMeta { name: Some(election.name.clone()), ..ObjectMeta::default() };
         let lease = Lease { metadata, spec: Some(next_lease(None, election, now())) };
-        return took(leases.create(&PostParams::default(), &lease).await);
+        return is_written(leases.create(&PostParams::default(), &lease).await);
     };
     let current = lease.spec.clone().unwrap_or_default();
     let since = match seen {
@@ -182,16 +194,17 @@ async fn step(
     match lease_action(&current, &election.identity, since.elapsed()) {
         LeaseAction::Wait => Ok(false),
         LeaseAction::Renew | LeaseAction::Take => {
-            // With the version that was read: of two that take it at once, one is refused.
+            // With the resourceVersion that was read: if two replicas take the Lease at once, the API server rejects
+            // one.
             lease.spec = Some(next_lease(Some(&current), election, now()));
-            took(leases.replace(&election.name, &PostParams::default(), &lease).await)
+            is_written(leases.replace(&election.name, &PostParams::default(), &lease).await)
         }
     }
 }
 
-/// Whether the write succeeded. A conflict is no failure: another replica was faster.
-fn took(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
-    match written {
+/// Whether a write of the Lease succeeded; false for a conflict: another writer was faster.
+fn is_written(response: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match response {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
         Err(error) => Err(error),

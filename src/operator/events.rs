@@ -15,7 +15,9 @@ const PASSING: [&str; 2] = ["Loading", "NotSynced"];
 /// Longest note of an Event.
 const MAX_NOTE: usize = 1000;
 
-/// Writes an Event for a finding whose reason differs from that of the current condition.
+/// Writes an Event about an object for a finding whose reason differs from that of the current condition of the same
+/// type. Writes nothing for `None` and for temporary states. `action` is the field `action` of the Event: what the
+/// controller did.
 pub(super) async fn record(
     recorder: &Recorder,
     about: &ObjectReference,

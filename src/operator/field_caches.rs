@@ -37,14 +37,14 @@ struct Context {
     api: Api<FieldCache>,
     recorder: Recorder,
     reported: Arc<ReportedConditions>,
-    /// Failed writes.
+    /// The problem of failed writes that was logged last.
     logged: Mutex<LastProblem>,
     /// When the counts of an object were written last, by this leader.
     counted: Mutex<HashMap<String, Instant>>,
 }
 
-/// Writes statuses for as long as it is polled; `phases` has an item whenever a store's phase has changed or another result has been
-/// given.
+/// Writes statuses for as long as it is polled. `phases` has an item whenever the phase of a store or the result of a
+/// FieldCache has changed: then all FieldCaches are reconciled.
 pub async fn run(
     client: Client,
     replica: ReplicaState,
@@ -54,29 +54,34 @@ pub async fn run(
 ) {
     let api: Api<FieldCache> = Api::all(client.clone());
     let context = Context { replica, api, recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
-    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |_: &mut FieldCache| {});
+    let (store, changes) = reflector::follow_events(client, watcher::Config::default(), |_: &mut FieldCache| {});
     Controller::for_stream(changes.applied_objects(), store)
         .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(phases)
-        .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
+        .run(reconcile, |_, error, context| retry_later(error, &context), Arc::new(context))
         .for_each(|_| std::future::ready(()))
         .await;
 }
 
 /// Logs a failed write, and returns when to try again.
-fn after(error: &kube::Error, context: &Context) -> Action {
+fn retry_later(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
-    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
+    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).record_if_new(&problem) {
         tracing::warn!(problem, "cannot write the status of a FieldCache, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
 
-/// Writes the status of a FieldCache.
+/// Writes the status of a FieldCache if it has changed, with Events for new reasons, and records its conditions for
+/// metrics.
+///
+/// # Errors
+/// The status cannot be written. A failed Event is not an error.
 async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = field_cache.name_any();
     let result = context.replica.results.borrow().get(&name).cloned();
-    // The replica's own view may be a moment behind; what it thinks comes as a change of its results.
+    // This replica may not have evaluated this generation yet. When it has, its results change, and all FieldCaches are
+    // reconciled again.
     let Some(result) = result.filter(|result| Some(result.generation) == field_cache.metadata.generation) else {
         return Ok(Action::requeue(COUNTS_EVERY));
     };
@@ -98,7 +103,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             jiff::Timestamp::now(),
         ),
         versions: match &wanted[..] {
-            // The versions are still known when the resource is served again.
+            // While no version is served, keep the versions, so that the same ones are cached when the resource is
+            // served again.
             [] => previous.versions.clone(),
             wanted => wanted.iter().map(|gvr| gvr.version.to_string()).collect(),
         },
@@ -116,7 +122,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.insert(name.clone(), Instant::now());
         }
-        // Where nothing is accepted, both conditions say the same.
+        // If nothing is accepted, or the memory limit rejects the store, Ready has the same message, so Accepted gets
+        // no Event of its own.
         let is_partial = |finding: &&Finding| finding.status == ConditionStatus::False && !result.stores.is_empty();
         let find = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
         let accepted = find(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
@@ -147,14 +154,16 @@ const MEMORY_LIMIT: &str = "MemoryLimit";
 
 /// The state of all stores of a FieldCache.
 struct Stores {
+    /// The number of objects in the stores that are ready.
     objects: u64,
+    /// The memory of the stores that are ready, with indexes and history.
     bytes: u64,
     /// The first store that is not ready: resource, reason and message.
     waiting: Option<(Gvr, &'static str, String)>,
 }
 
 impl Stores {
-    /// The state of the stores of a FieldCache: objects, bytes, and the first that is not ready.
+    /// Reads the current state of the stores of the resources `wanted`, in this order.
     fn observe(replica: &ReplicaState, wanted: &[&Gvr]) -> Stores {
         let catalog = replica.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
@@ -197,7 +206,7 @@ pub fn how_to_permit(gvr: &Gvr) -> String {
     )
 }
 
-/// The conditions of a FieldCache.
+/// The conditions of a FieldCache: Accepted, Synced and Ready, and PreferredVersionOnly if it applies.
 fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     let of_all = result.problems.first().filter(|_| result.stores.is_empty());
     if let Some(problem) = of_all {
@@ -253,7 +262,8 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     findings
 }
 
-/// The condition that versions beside the preferred one are cached without being named.
+/// The condition PreferredVersionOnly with status False: other versions than the preferred one are cached, although the
+/// spec does not name them. `None` if there are no such versions.
 fn older_versions(result: &FieldCacheResult) -> Option<Finding> {
     let (preferred, others) = result.stores.split_first().filter(|_| result.follows_preferred)?;
     let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();

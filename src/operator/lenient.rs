@@ -1,7 +1,7 @@
 //! Reads objects that are partly invalid.
 //!
 //! A typed list fails as a whole if one object cannot be read, and authors choose the content of objects. Examples are
-//! a time in metadata.managedFields after year 9999, and a member whose value only a newer release knows. Other
+//! a time in metadata.managedFields after year 9999, and a field whose value only a newer release knows. Other
 //! objects, and deletions, would not be seen then. So unused parts are removed before. An object that cannot be read is
 //! replaced by one that is not served and has the reason.
 
@@ -38,17 +38,18 @@ pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
         0
     }
 
-    /// Reads a status, if it is valid.
+    /// Sets the status to `written`, or to none if that is invalid. Does nothing for kinds whose status is not read.
     fn read_status(&mut self, _written: &Value) {}
 
-    /// Records members that this release does not know, for kinds where these matter.
+    /// Records the fields of `written`, the object as JSON, that this release does not know. Does nothing for kinds
+    /// where these have no effect.
     fn note_unknown(&mut self, _written: &Value) {}
 }
 
-/// Bytes that a name of a pruned path counts beside its text.
+/// Bytes that are added to the length of a View's spec for each name in its paths of `prune`.
 const NAME_BYTES: usize = 48;
 
-/// The length of a spec as JSON.
+/// The length of a spec as JSON, in bytes; `usize::MAX` if it cannot be encoded.
 fn length<Spec: Serialize>(spec: &Spec) -> usize {
     serde_json::to_vec(spec).map_or(usize::MAX, |spec| spec.len())
 }
@@ -72,17 +73,19 @@ impl Replaceable for View {
 
     fn note_unknown(&mut self, written: &Value) {
         let known = serde_json::to_value(&self.spec).unwrap_or_default();
-        unknown("spec", &written["spec"], &known, &mut self.spec.unknown);
+        find_unknown("spec", &written["spec"], &known, &mut self.spec.unknown);
     }
 }
 
-/// Most unknown members that are named.
+/// Most unknown fields that are recorded.
 const MOST_UNKNOWN: usize = 8;
 
-/// The paths of unknown members. Empty members have no meaning.
+/// Adds to `found` the paths of the fields of `written` that `known` does not have, up to [`MOST_UNKNOWN`]. `known` is
+/// the same value as this release encodes it, and `place` is the path of both. Empty fields are ignored: they have no
+/// effect.
 ///
 /// It recurses once for each level, of which there are at most [`MOST_LEVELS`].
-fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>) {
+fn find_unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>) {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -95,7 +98,7 @@ fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>)
             for (name, value) in written {
                 let place = format!("{place}.{name}");
                 match known.get(name) {
-                    Some(known) => unknown(&place, value, known, found),
+                    Some(known) => find_unknown(&place, value, known, found),
                     None if is_empty(value) || found.len() == MOST_UNKNOWN => {}
                     None => found.push(place.chars().take(MOST_CHARACTERS).collect()),
                 }
@@ -103,7 +106,7 @@ fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>)
         }
         (Value::Array(written), Value::Array(known)) => {
             for (index, (value, known)) in written.iter().zip(known).enumerate() {
-                unknown(&format!("{place}[{index}]"), value, known, found);
+                find_unknown(&format!("{place}[{index}]"), value, known, found);
             }
         }
         _ => {}
@@ -131,20 +134,21 @@ impl Replaceable for SelectableResource {
     fn drop_spec(&mut self, _: Absence) {}
 }
 
-/// Without a spec it is not the policy that is required.
+/// A policy without a spec differs from the required one, so it counts as not in force.
 impl Replaceable for ValidatingAdmissionPolicy {
     fn drop_spec(&mut self, _: Absence) {
         self.spec = None;
     }
 }
 
-/// Without data it names no authority, so that no certificate is valid.
+/// A ConfigMap without data has no certificate authority, so no client certificate is valid.
 impl Replaceable for ConfigMap {
     fn drop_spec(&mut self, _: Absence) {
         self.data = None;
     }
 }
 
+/// A binding with an empty spec differs from the required one, so it counts as not in force.
 impl Replaceable for ValidatingAdmissionPolicyBinding {
     fn drop_spec(&mut self, _: Absence) {
         self.spec = Default::default();
@@ -180,7 +184,7 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
             }
             Err(reason) => {
                 let mut object = K::default();
-                *object.meta_mut() = known(&value["metadata"]);
+                *object.meta_mut() = identifying_metadata(&value["metadata"]);
                 object.read_status(&status);
                 object.drop_spec(Absence::Unreadable(reason.chars().take(MOST_CHARACTERS).collect()));
                 object
@@ -189,7 +193,8 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
     }
 }
 
-/// Levels of an object that are read. serde_json reads 127, and fails at the next one; what is not read here it skips at any depth.
+/// Levels of nesting that are read. serde_json fails at level 128 of the parts that are read; it skips the other parts
+/// at any depth.
 const MOST_LEVELS: usize = 64;
 
 /// Where a part of an object is.
@@ -200,10 +205,12 @@ enum Place {
     Elsewhere,
 }
 
-/// A part of an object, without metadata.managedFields, and without what is too deep.
+/// Reads a part of an object as JSON, without metadata.managedFields. Values that are nested too deep become null.
 struct Part<'a> {
     place: Place,
+    /// Levels that are still read, this one included.
     left: usize,
+    /// Is set if a value was nested too deep.
     is_deep: &'a Cell<bool>,
 }
 
@@ -278,7 +285,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 }
 
 /// The parts of metadata that identify an object: the API server chose or checked all of them.
-fn known(metadata: &Value) -> ObjectMeta {
+fn identifying_metadata(metadata: &Value) -> ObjectMeta {
     let text = |name: &str| metadata[name].as_str().map(str::to_owned);
     ObjectMeta {
         name: text("name"),

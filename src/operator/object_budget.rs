@@ -1,15 +1,15 @@
 //! Bounds the number and length of objects of fieldcache's own kinds in memory. Their authors choose both, and the objects are loaded again
 //! at each start.
 //!
-//! The oldest objects have places, up to a number. Of newer ones, only names are in memory, so that their status can
-//! explain why they are not served, and beyond a further number nothing. The order is by age, so that no author can
-//! displace a served object by writing more of them.
+//! The oldest objects get places, up to a limit; only objects with a place are served. Of newer ones, only the names
+//! are in memory, so that their status can explain why they are not served. Beyond a further limit, nothing is in
+//! memory. The order is by age, so that no author can displace a served object by writing more of them.
 //!
 //! The first bytes of each spec are free. The bytes of specs beyond these are bounded together, and the oldest long objects get them first. A
 //! long object that gets none has a place without its spec. Older objects that become longer therefore do not affect short ones.
 //!
-//! The result does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. Lists when there is space again are
-//! `bounded`'s.
+//! The result does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. `bounded` lists the
+//! objects again when there is space.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,11 +23,11 @@ use crate::kinds::Absence;
 pub struct ObjectLimits {
     /// Objects that have a place.
     pub objects: usize,
-    /// Bytes of each spec that are free, as JSON. In memory, a spec takes some ten times as much.
+    /// Bytes of each spec, as JSON, that do not count towards `excess`. In memory, a spec takes some ten times as much.
     pub free: usize,
     /// Bytes that all specs together may have beyond the free ones.
     pub excess: usize,
-    /// Bytes of one spec.
+    /// Bytes that one spec may have, as JSON.
     pub longest: usize,
     /// Objects of which at least the name is in memory.
     pub names: usize,
@@ -47,10 +47,11 @@ impl ObjectLimits {
     };
 }
 
-/// The order of objects. Those without a creation time, which kube-apiserver always sets, are the newest.
+/// The sort key of an object: whether it lacks a creation time, its creation time, and its name. Objects without a
+/// creation time, which kube-apiserver always sets, are the newest.
 type Age = (bool, Option<Time>, String);
 
-/// The sort key of an object: its creation time and its name.
+/// The sort key of an object.
 fn age(metadata: &ObjectMeta) -> Age {
     let created = metadata.creation_timestamp.clone();
     (created.is_none(), created, metadata.name.clone().unwrap_or_default())
@@ -73,14 +74,15 @@ pub struct ObjectBudget {
     placed: BTreeMap<Age, ObjectMeta>,
     /// Long objects with a place and their specs, with the bytes beyond the free ones.
     long: BTreeMap<Age, usize>,
-    /// The sum of these bytes.
+    /// The sum of the bytes in `long`.
     excess: usize,
     /// Long objects with a place and without their specs. They are newer than all in `long`.
     waiting: BTreeMap<Age, usize>,
     /// Objects without a place, of which the name is in memory.
     named: BTreeSet<Age>,
+    /// The sort key of each object in memory, by name.
     ages: HashMap<String, Age>,
-    /// Whether there are further objects.
+    /// Whether there are objects of which nothing is in memory.
     has_more: bool,
 }
 
@@ -104,7 +106,8 @@ impl ObjectBudget {
         *self = ObjectBudget::new(self.limits);
     }
 
-    /// Adds or replaces an object, without its spec if that is over a limit.
+    /// Adds or replaces an object, without its spec if that is over a limit. Returns what changes: this object, and
+    /// other objects that lose their specs or their places by it.
     pub fn admit<K: Replaceable>(&mut self, mut object: K) -> BudgetChange<K> {
         let name = object.meta().name.clone().unwrap_or_default();
         let was_known = self.remove(&name);
@@ -141,7 +144,7 @@ impl ObjectBudget {
         admitted
     }
 
-    /// Inserts an object at the position of its age. `excess`: the bytes that it has too many.
+    /// Inserts an object at the position of its age. `excess`: the bytes of its spec beyond the free ones.
     fn place(&mut self, age: Age, metadata: ObjectMeta, excess: usize) {
         if self.named.first().is_some_and(|oldest| *oldest < age) {
             self.named.insert(age);
@@ -156,7 +159,8 @@ impl ObjectBudget {
         }
     }
 
-    /// Removes the newest objects from the count until it fits. Returns those that lose their specs.
+    /// Takes the places of the newest objects until the number of places fits. Returns the metadata of those that had a
+    /// spec until now.
     fn take_places(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.placed.len() > self.limits.objects {
@@ -170,7 +174,7 @@ impl ObjectBudget {
         lost
     }
 
-    /// Removes the specs of the newest long objects until the bytes fit. Returns those objects.
+    /// Removes the specs of the newest long objects until the bytes fit. Returns the metadata of these objects.
     fn take_specs(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.excess > self.limits.excess {

@@ -16,20 +16,22 @@ use tokio::time::sleep;
 
 use crate::model::own_groups::{GROUP, VIEW_GROUP};
 
-/// A namespace in which manifests/ grant nothing but reads, so that all that writes there applies to every namespace.
+/// The namespace for which permissions are reviewed. manifests/ grant only reads in it, so a permission to write in it
+/// comes from a grant for all namespaces or is excessive.
 const NAMESPACE: &str = "kube-system";
 
-/// Pauses before the next try, doubled from the first to the last.
+/// The pause before the second attempt. It doubles with each attempt, up to [`LAST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Verbs that only read. `use` and the like are permissions of their own.
 const READING: [&str; 3] = ["get", "list", "watch"];
 
-/// Permissions in one warning; the number of all is in it too.
+/// Most permissions that the warning names. It has the number of the others.
 const MOST_SHOWN: usize = 10;
 
-/// What manifests/ and Kubernetes' own roles grant beside reads, to this server or to all users: group, resource, verbs.
+/// The permissions other than reads that manifests/ and Kubernetes' own roles grant to this server or to all users:
+/// group, resource, verbs.
 const NEEDED: [(&str, &str, &[&str]); 10] = [
     ("authentication.k8s.io", "tokenreviews", &["create"]),
     ("authentication.k8s.io", "selfsubjectreviews", &["create"]),
@@ -99,7 +101,7 @@ pub async fn check(client: Client) {
                 }
                 return;
             }
-            // An API server may deny it for good; the check is no condition for anything.
+            // An API server may never permit this review. Nothing depends on its result.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
                 tracing::info!(code = status.code, "cannot review the permissions of this server");
                 return;

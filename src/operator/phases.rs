@@ -7,7 +7,8 @@ use tokio::sync::watch;
 
 use crate::registry::Registry;
 
-/// Increments `changed` whenever the phase of a store changes, or stores are added or removed. Ends with the receivers.
+/// Increments `changed` whenever the phase of a store changes, or stores are added or removed. Ends with the registry,
+/// or when stores are added or removed and `changed` has no receiver any more.
 pub async fn follow(registry: Arc<Registry>, changed: watch::Sender<u64>) {
     let mut catalogs = registry.subscribe();
     while !changed.is_closed() {

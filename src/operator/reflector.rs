@@ -22,14 +22,15 @@ use super::lenient::{Lenient, Replaceable};
 /// Owner references that stay in memory; fieldcache sets one.
 const MOST_OWNERS: usize = 4;
 
-/// Bytes of the texts of an owner reference; kube-apiserver does not bound them. fieldcache's own are definitions, whose names have at most 253.
+/// Most bytes of the strings of an owner reference that stays in memory; kube-apiserver does not limit them. fieldcache
+/// sets CustomResourceDefinitions as owners, whose names have at most 253 bytes.
 const LONGEST_OWNER: usize = 1_024;
 
 /// Objects in one page of a list. Each can have more than a megabyte, and a whole page is in memory.
 const PAGE: u32 = 16;
 
-/// Follows the selected objects of one kind: a store of them, and a stream with an item for each change. The stream must be polled. It does
-/// not end. Failures are logged and retried.
+/// Follows the selected objects of one kind. Returns a store of them, and a stream with an item for each change. The
+/// store is updated only while the stream is polled. The stream does not end: failures are logged and retried.
 pub(super) fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
@@ -38,8 +39,9 @@ where
     (store, changes.filter_map(|change| ready(change.ok())))
 }
 
-/// Follows the selected objects of one kind without the parts that fieldcache does not read, whose length authors choose.
-pub(super) fn reflected<K>(
+/// Like [`follow`], but the stream has the events. `shorten` drops parts of an object that are not read, in addition to
+/// those that [`shorten_metadata`] drops.
+pub(super) fn follow_events<K>(
     client: Client,
     selected: watcher::Config,
     shorten: impl FnMut(&mut K) + Send,
@@ -49,12 +51,13 @@ where
 {
     let (store, writer) = reflector::store();
     let mut logged = LastProblem::default();
-    let followed = watched(client, selected, shorten).reflect(writer).inspect(move |event| log(event, &mut logged));
+    let followed =
+        list_and_watch(client, selected, shorten).reflect(writer).inspect(move |event| log(event, &mut logged));
     (store, followed)
 }
 
-/// Watches all objects of a kind, within a budget of memory.
-fn watched<K>(
+/// Lists and watches the selected objects of a kind, up to the limits of the kind ([`Replaceable::LIMITS`]).
+fn list_and_watch<K>(
     client: Client,
     selected: watcher::Config,
     mut shorten: impl FnMut(&mut K) + Send,
@@ -86,14 +89,14 @@ pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     }
 }
 
-/// Logs a failed list or watch, once until it succeeds again.
+/// Logs a failed list or watch: as a warning when the problem is new, and at level debug while it repeats.
 fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut LastProblem) {
     match event {
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => logged.forget(),
         Err(error) => {
             let (kind, problem) = (<K as Resource>::kind(&()), described_watch(error));
-            if logged.is_new(&problem) {
+            if logged.record_if_new(&problem) {
                 tracing::warn!(%kind, problem, "cannot watch objects of this kind, retrying; check that crds/ are applied and the permissions of manifests/ are granted");
             } else {
                 tracing::debug!(%kind, problem, "still cannot watch objects of this kind");
@@ -113,11 +116,12 @@ pub(super) fn follow_strictly<K>(
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
-    strictly(move || watched(client.clone(), selected.clone(), |_: &mut K| {}).boxed())
+    follow_events_strictly(move || list_and_watch(client.clone(), selected.clone(), |_: &mut K| {}).boxed())
 }
 
-/// Like [`follow_strictly`], for events; `begin` lists and watches again.
-pub(super) fn strictly<K>(
+/// Like [`follow_strictly`], for the events of the stream that `begin` returns, which lists all objects and then
+/// watches them. `begin` is called again after each rejection.
+pub(super) fn follow_events_strictly<K>(
     mut begin: impl FnMut() -> BoxStream<'static, Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> (Store<K>, impl Stream<Item = Result<(), NotPermitted>> + Send)
 where
@@ -138,7 +142,7 @@ where
                     }
                 }
                 Err(error) if is_forbidden(&error) => {
-                    // Reported before the delay, so that nothing is served meanwhile.
+                    // Yielded before the delay, so that the caller knows of the rejection at once.
                     let delay = watching.delay;
                     watching.delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
                     let again = (watching.begin)();
@@ -157,7 +161,7 @@ where
 const FIRST_DELAY: Duration = Duration::from_millis(800);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
-/// Objects that are followed strictly.
+/// The state of a stream of [`follow_events_strictly`]. `delay` is the pause before the next list after a rejection.
 struct Watching<K, Begin>
 where
     K: Resource<DynamicType = ()> + Clone + 'static,
@@ -173,7 +177,7 @@ where
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotPermitted;
 
-/// Whether the API server denied the request.
+/// Whether the API server rejected the list or watch with 401 or 403.
 fn is_forbidden(error: &watcher::Error) -> bool {
     use kube::Error::Api;
     let (watcher::Error::InitialListFailed(Api(status))

@@ -23,6 +23,7 @@ pub enum ReportedKind {
 /// A written condition: its type and status.
 pub type ReportedCondition = (&'static str, ConditionStatus);
 
+/// The conditions of the objects of one kind, by name.
 type Objects = BTreeMap<String, Vec<ReportedCondition>>;
 
 /// The written conditions.
@@ -42,8 +43,8 @@ impl ReportedConditions {
         }
     }
 
-    /// Sets whether this replica is the leader.
-    pub fn lead(&self, leads: bool) {
+    /// Sets whether this replica is the leader. Drops all conditions if not.
+    pub fn set_leads(&self, leads: bool) {
         self.leads.store(leads, Ordering::Release);
         if !leads {
             for kind in [ReportedKind::FieldCache, ReportedKind::View] {
@@ -57,7 +58,7 @@ impl ReportedConditions {
         self.leads.load(Ordering::Acquire)
     }
 
-    /// Replaces the conditions of an object.
+    /// Replaces the conditions of an object. Further objects beyond [`MOST_OBJECTS`] are not recorded.
     pub fn set(&self, kind: ReportedKind, name: &str, findings: &[Finding]) {
         let mut objects = self.of_kind(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if objects.len() < MOST_OBJECTS || objects.contains_key(name) {
@@ -66,7 +67,7 @@ impl ReportedConditions {
         }
     }
 
-    /// Drops objects that do not exist.
+    /// Drops the conditions of objects of this kind that do not exist; `exists` gets the name of an object.
     pub fn retain(&self, kind: ReportedKind, exists: impl Fn(&str) -> bool) {
         self.of_kind(kind).lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
     }

@@ -56,8 +56,9 @@ const MAX_PATHS: usize = 256;
 const ACCEPTED: &str = "Accepted";
 const PUBLISHED: &str = "Published";
 
-/// The desired SelectableResources by name. There is one for each resource with a selectable field beside name and
-/// namespace, with a rejected field, or with an accepted FieldCache.
+/// The desired SelectableResources by name. There is one for each resource with a selectable field in addition to name
+/// and namespace, with a rejected field, or with an accepted FieldCache. `validations` caches the results of validating
+/// CustomResourceDefinitions; those of deleted ones are dropped.
 pub fn describe(
     definitions: &Definitions,
     results: &FieldCacheResults,
@@ -79,7 +80,7 @@ pub fn describe(
             .take(MAX_LISTED)
             .map(|(gvr, definition)| {
                 let store = stores.iter().find(|store| store.gvr == *gvr);
-                version(&gvr.version, definition.extractor.fields(), store, validation.as_deref())
+                describe_version(&gvr.version, definition.extractor.fields(), store, validation.as_deref())
             })
             .collect();
         let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
@@ -103,7 +104,7 @@ pub fn describe(
     described.collect()
 }
 
-/// The owner reference to a definition, so that both are deleted together.
+/// The owner reference to a CustomResourceDefinition, so that the SelectableResource is deleted with it.
 fn owner(crd: &Crd) -> OwnerReference {
     OwnerReference {
         api_version: "apiextensions.k8s.io/v1".to_owned(),
@@ -114,8 +115,10 @@ fn owner(crd: &Crd) -> OwnerReference {
     }
 }
 
-/// The status of one version: its fields, and those that were rejected.
-fn version(
+/// The status of one version: its fields, and those that were rejected. `fields` are those of the resource itself.
+/// `store` is the store of this version that a FieldCache defines, with extra fields. `validation` is that of the
+/// CustomResourceDefinition; `None` for a built-in resource.
+fn describe_version(
     name: &str,
     fields: &[Field],
     store: Option<&DesiredStore>,
@@ -137,7 +140,8 @@ fn version(
     let extra = store.iter().flat_map(|store| &*store.fields).map(CompiledField::field);
     let warnings = validation.iter().flat_map(|validation| &validation.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
-    // The path is the key of the list. Longer ones are cut, and then two can be the same.
+    // The path is the key of the list in the status, so it must be unique. Long paths are cut, and then two can be the
+    // same.
     let mut names = HashSet::new();
     let fields = fields.iter().chain(extra).map(field).filter(|field| names.insert(field.field_path.clone()));
     ResourceVersion {
@@ -167,12 +171,12 @@ fn field(field: &Field) -> SelectableField {
     }
 }
 
-/// The first `most` characters of a text.
+/// The first `most` characters of a string.
 fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// The condition Accepted.
+/// The condition Accepted, from the rejected fields of all versions.
 fn accepted(versions: &[ResourceVersion]) -> Finding {
     let rejected = || versions.iter().flat_map(|version| version.rejected.iter().map(move |field| (version, field)));
     match rejected().next() {
@@ -186,7 +190,8 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
     }
 }
 
-/// Writes the objects for as long as it is polled; `changes` has an item whenever one of the objects has changed.
+/// Writes the SelectableResources for as long as it is polled. `existing` has those of the cluster, and `changes` an
+/// item whenever one of them has changed.
 pub async fn run(
     client: Client,
     mut replica: ReplicaState,
@@ -201,15 +206,15 @@ pub async fn run(
     loop {
         let definitions = replica.definitions.borrow_and_update().clone();
         let results = replica.results.borrow_and_update().clone();
-        // All definitions that have changed are version_result.
+        // This validates all CustomResourceDefinitions that have changed, so it runs on another thread.
         let known = validations.clone();
         let wanted = compute(move || describe(&definitions, &results, &known)).await;
         let documents = hashes(&replica, &wanted).await;
-        match compare(&api, &existing, &wanted, &documents).await.first() {
+        match reconcile(&api, &existing, &wanted, &documents).await.first() {
             None => logged.forget(),
             Some((name, error)) => {
                 let problem = described(error);
-                if logged.is_new(&problem) {
+                if logged.record_if_new(&problem) {
                     tracing::warn!(name, problem, "cannot write a SelectableResource, retrying");
                 }
             }
@@ -231,7 +236,8 @@ pub async fn run(
     }
 }
 
-/// The hashes of the OpenAPI documents, by key; the error is the reason why there are none.
+/// The hashes of the OpenAPI documents of `wanted`, by key. A document that the API server does not have is left out.
+/// The error is the reason why there are no documents at all, as a message of the condition Published.
 async fn hashes(
     replica: &ReplicaState,
     wanted: &BTreeMap<String, Described>,
@@ -251,7 +257,7 @@ async fn hashes(
 
 /// Creates, updates and deletes objects until the cluster has the desired ones. Returns the names of those that could
 /// not be written, with errors: one that fails does not stop the others.
-async fn compare(
+async fn reconcile(
     api: &Api<SelectableResource>,
     existing: &reflector::Store<SelectableResource>,
     wanted: &BTreeMap<String, Described>,
@@ -274,10 +280,10 @@ async fn compare(
     }
     for (name, described) in wanted {
         if let Err(error) = write(api, name, existing.get(name).map(|object| &**object), described, documents).await {
-            // Without an API server, each further write would wait as long.
-            let is_answer = matches!(error, kube::Error::Api(_));
+            // If the API server does not respond, each further write would also wait until it times out.
+            let is_response = matches!(error, kube::Error::Api(_));
             failed.push((name.clone(), error));
-            if !is_answer {
+            if !is_response {
                 break;
             }
         }
@@ -285,7 +291,8 @@ async fn compare(
     failed
 }
 
-/// Writes an object, if it differs.
+/// Writes a SelectableResource and its status, each if it differs from `object`, the existing one; `None`: it does not
+/// exist.
 async fn write(
     api: &Api<SelectableResource>,
     name: &str,
@@ -312,7 +319,7 @@ async fn write(
     Ok(())
 }
 
-/// The selectable field paths of all versions, in the order of the versions.
+/// The selectable field paths of all versions without duplicates, in the order of the versions, at most [`MAX_PATHS`].
 fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for field in versions.iter().flat_map(|version| &version.fields) {
@@ -323,7 +330,7 @@ fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     paths
 }
 
-/// The first paths, separated by commas, as many as fit a column, and the number of the others.
+/// The text of a printer column: the first paths, separated by commas, as many as fit, and the number of the others.
 pub(super) fn summary(paths: &[String]) -> String {
     const WIDTH: usize = 30;
     let mut text = String::new();
@@ -346,7 +353,8 @@ pub(super) fn summary(paths: &[String]) -> String {
     }
 }
 
-/// The status of a SelectableResource. Conditions that did not change stay as they were.
+/// The status of a SelectableResource. `before` is the current status: a condition with the same status keeps its last
+/// transition time. `documents` is the result of [`hashes`].
 fn status(
     described: &Described,
     before: &SelectableResourceStatus,
@@ -373,7 +381,7 @@ fn status(
         field_paths,
         open_api,
         cached: described.cached,
-        // It has no spec, so its generation has no meaning.
+        // A SelectableResource has no spec, so its generation has no meaning.
         conditions: conditions(
             &before.conditions,
             &[described.accepted.clone(), published],

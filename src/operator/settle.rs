@@ -1,7 +1,7 @@
 //! Gathers changes that arrive together.
 //!
-//! A watch yields only the events that the task of its connection has delivered, which are a few at a time. A reader gets the others only if
-//! it waits.
+//! A watch yields only the events that the task of its connection has delivered, which are a few at a time. Whoever
+//! waits a moment gets the others too, and evaluates all of them at once.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use tokio::time::sleep;
 /// How long changes are gathered after the first one.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Gathers changes for a moment. Their objects are in a store already. Returns false at once if the stream has ended.
+/// Takes changes from the stream for a moment. Their objects are in a store already, so the items have no content.
+/// Returns false at once if the stream has ended.
 ///
 /// Nothing is lost if this future is dropped.
 pub(super) async fn settle(changes: &mut (impl Stream<Item = ()> + Unpin)) -> bool {
     let mut settled = pin!(sleep(SETTLE));
     loop {
         tokio::select! {
-            // First, so that changes without end are not read for longer.
+            // The timer comes first, so that a stream that always has changes does not delay the end.
             biased;
             () = &mut settled => return true,
             change = changes.next() => if change.is_none() { return false },

@@ -10,8 +10,8 @@ use crate::kinds::conditions::{MAX_MESSAGE, condition};
 /// The field manager of everything that the operator writes, in managedFields.
 pub const FIELD_MANAGER: &str = "fieldcache-operator";
 
-/// Statuses of objects of one kind that are written at a time. Users choose how many objects there are, and the API server answers the
-/// reviews of all requests meanwhile.
+/// Most statuses of objects of one kind that are written at a time. Users choose how many objects there are, and the
+/// API server must have capacity left for the access reviews of clients' requests.
 pub(super) const MOST_WRITES: u16 = 4;
 
 /// The status of a condition.
@@ -19,9 +19,9 @@ pub(super) const MOST_WRITES: u16 = 4;
 pub enum ConditionStatus {
     /// The condition holds.
     True,
-    /// The condition is false.
+    /// The condition does not hold.
     False,
-    /// Unknown.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
@@ -61,7 +61,8 @@ impl Finding {
     }
 }
 
-/// Builds conditions from findings. A condition with the same status has the same time of its last transition.
+/// Builds conditions from findings, with `observedGeneration` `generation`. A condition with the same status as in
+/// `previous` keeps its last transition time; others have `now`.
 pub fn conditions(
     previous: &[Condition],
     findings: &[Finding],
@@ -85,7 +86,8 @@ pub fn conditions(
     findings.iter().map(made).collect()
 }
 
-/// A count for a status: the shown one, as long as the real one is within a tenth of it.
+/// The count to write to a status: the one that the status shows, as long as the real one is within a tenth of it. A
+/// change from or to zero is always written. `shown` is `None` if the status has no count.
 pub fn coarse(shown: Option<i64>, real: u64) -> i64 {
     let real = i64::try_from(real).unwrap_or(i64::MAX);
     match shown {

@@ -26,7 +26,7 @@ pub struct FieldCacheResult {
     pub generation: i64,
     /// The stores, that of the preferred version first; empty if the FieldCache is rejected as a whole.
     pub stores: Vec<DesiredStore>,
-    /// Its problems. If there are stores, only some fields or versions are left out.
+    /// Its problems. If there are stores, these are the problems of fields and versions that are left out.
     pub problems: Vec<SpecProblem>,
     /// Whether its spec names no version.
     pub follows_preferred: bool,
@@ -65,15 +65,16 @@ impl From<accept::SpecError> for SpecProblem {
 /// The results, by name.
 pub type FieldCacheResults = BTreeMap<String, Arc<FieldCacheResult>>;
 
-/// The last results, by name, and what they were made of.
+/// The last results, by name, each with its inputs.
 pub type EvaluatedFieldCaches = BTreeMap<String, (EvaluationInputs, Arc<FieldCacheResult>)>;
 
 /// All that a result depends on.
 #[derive(Clone, Debug)]
 pub struct EvaluationInputs {
     field_cache: Arc<FieldCache>,
+    /// Why the CustomResourceDefinition of the resource cannot be read; `None` if it can, or if there is none.
     unreadable: Option<String>,
-    /// The versions of the resource, with kind and plan.
+    /// The served versions of the resource, with kind and extractor.
     served: Vec<(Gvr, String, Extractor)>,
     crd: Option<Arc<Crd>>,
 }
@@ -93,9 +94,10 @@ impl EvaluationInputs {
         }
     }
 
-    /// Whether the result must be the same, but for the generation that it names. The status of a FieldCache changes
-    /// more often than the part that is read here. Every change of a definition's labels makes the source read it
-    /// again.
+    /// Whether both inputs have the same result, apart from its `generation`. Only the parts that the evaluation reads
+    /// are compared: the status of a FieldCache changes often, and of it only `versions` is read.
+    /// CustomResourceDefinitions are equal if uid and generation are: after a change of labels alone, the source reads
+    /// one again as a new `Arc`.
     fn is_same(&self, other: &EvaluationInputs) -> bool {
         let is_deleted = |field_cache: &FieldCache| field_cache.metadata.deletion_timestamp.is_some();
         let kept = |field_cache: &FieldCache| field_cache.status.as_ref().map(|status| status.versions.clone());
@@ -116,8 +118,9 @@ impl EvaluationInputs {
     }
 }
 
-/// Evaluates all FieldCaches that changed. `last` are the last results, and are replaced by these. Yields to other
-/// tasks in between: there can be many, and to evaluate one can take a second.
+/// Evaluates all FieldCaches of which an input has changed, and returns the results of all. `last` has the last results
+/// and their inputs, and is replaced by the new ones. Yields to other tasks in between: there can be many FieldCaches,
+/// and to evaluate one can take a second.
 pub async fn evaluate_all(
     field_caches: &[Arc<FieldCache>],
     definitions: &Arc<Definitions>,
@@ -144,11 +147,11 @@ pub async fn evaluate_all(
 }
 
 /// The resources of all stores that FieldCaches define.
-pub fn named(results: &FieldCacheResults) -> BTreeSet<Gvr> {
+pub fn cached_resources(results: &FieldCacheResults) -> BTreeSet<Gvr> {
     results.values().flat_map(|result| &result.stores).map(|store| store.gvr.clone()).collect()
 }
 
-/// Evaluates one FieldCache.
+/// Evaluates one FieldCache against the resources of the cluster.
 pub fn evaluate(field_cache: &FieldCache, definitions: &Definitions) -> FieldCacheResult {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     let follows_preferred = field_cache.spec.versions.is_empty();
@@ -173,7 +176,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
         ),
         Absence::TooLong => (
             "TooLarge",
-            format!("its spec has more than {longest} bytes as JSON: shorten it, or split it into several objects"),
+            format!("the spec has more than {longest} bytes as JSON: shorten it, or split it into several objects"),
         ),
         Absence::CrowdedOut => (
             crowded_out,
@@ -185,14 +188,14 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
     SpecProblem { reason, message }
 }
 
-/// The reason why a resource cannot be cached.
+/// The message for a resource whose plural name prevents lists in all namespaces, so that it cannot be cached.
 pub(super) fn unsupported(resource: &str) -> String {
     format!(
         "a resource with the plural name {resource} cannot be listed in all namespaces: the API server reads /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
     )
 }
 
-/// The problems of fields. A problem of all versions is reported once; others name their version.
+/// The problems of rejected extra fields. A problem that all versions have is reported once; others name their version.
 fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
     let is_common = |problem: &extra::ExtraFieldError| stores.iter().all(|store| store.rejected.contains(problem));
     let mut problems = Vec::new();
@@ -209,7 +212,10 @@ fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
     problems
 }
 
-/// The stores, and problems of versions that are left out.
+/// The stores that a FieldCache defines, and the problems of versions that are left out.
+///
+/// # Errors
+/// The problems because of which the FieldCache is rejected as a whole.
 fn stores(
     field_cache: &FieldCache,
     definitions: &Definitions,
@@ -244,7 +250,7 @@ fn stores(
     if versions.is_empty() {
         return Err(problems);
     }
-    let requests = accept::requests(spec);
+    let requests = accept::field_requests(spec);
     let mut stores = Vec::new();
     for (gvr, definition) in
         versions.iter().filter_map(|version| served.iter().find(|(gvr, _)| gvr.version == *version))
@@ -259,12 +265,12 @@ fn stores(
         for problem in &mut outcome.problems {
             problem.message = accept::shortened(std::mem::take(&mut problem.message));
         }
-        // The fields were accepted for this plan.
-        let plan = outcome.fields.extend(&definition.extractor).unwrap_or_else(|_| definition.extractor.clone());
+        // The fields were accepted for this extractor, so it can be extended by them.
+        let extended = outcome.fields.extend(&definition.extractor).unwrap_or_else(|_| definition.extractor.clone());
         stores.push(DesiredStore {
             gvr: gvr.clone(),
             fields: outcome.fields,
-            extractor: plan,
+            extractor: extended,
             rejected: outcome.problems,
             scope,
         });
@@ -272,7 +278,11 @@ fn stores(
     Ok((stores, problems))
 }
 
-/// The selection of objects for the API server. A scope that it cannot apply is rejected as a whole: a store of more objects is not requested.
+/// The selection of objects by `spec.scope`; `None` for all objects. The API server applies it.
+///
+/// # Errors
+/// The problems of a scope that the API server cannot apply. There is no store then: one with more objects was not
+/// requested.
 fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<PartialStore>>, Vec<SpecProblem>> {
     if spec.scope.is_none() {
         return Ok(None);
@@ -283,7 +293,8 @@ fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<
     Ok(Some(Arc::new(PartialStore { label_selector, field_selector })))
 }
 
-/// Validates the extra fields of a FieldCache.
+/// Validates the extra fields of a FieldCache for the resource `gvr`, by the schema of its CustomResourceDefinition, or
+/// by the built-in schema. Returns the valid fields and the problems of the others.
 fn accept_fields(
     requests: &[extra::FieldRequest],
     gvr: &Gvr,

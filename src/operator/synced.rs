@@ -37,10 +37,10 @@ pub struct Synced {
     known: AtomicBool,
 }
 
-/// The expected stores.
+/// The stores that this replica is expected to have.
 #[derive(Clone, Debug)]
 struct Expected {
-    /// All of them.
+    /// The resources of all expected stores.
     stores: Arc<BTreeSet<Gvr>>,
     /// Stores of the start that have not been complete yet.
     gating: BTreeMap<Gvr, Progress>,
@@ -50,21 +50,24 @@ struct Expected {
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     began: Instant,
-    /// Objects of its first list, and the time of the last one.
-    read: (u64, Instant),
+    /// Objects of the first list that have been read.
+    read: u64,
+    /// When `read` was increased last.
+    advanced: Instant,
 }
 
 impl Progress {
     fn new(now: Instant) -> Progress {
-        Progress { began: now, read: (0, now) }
+        Progress { began: now, read: 0, advanced: now }
     }
 
-    /// Whether the loading makes progress, and still gates readiness.
-    fn goes_on(&mut self, read: u64, now: Instant) -> bool {
-        if read > self.read.0 {
-            self.read = (read, now);
+    /// Records that `read` objects of the first list have been read. Returns whether the store still gates readiness:
+    /// it has made progress within [`PATIENCE`], and began less than [`MOST_PATIENCE`] ago.
+    fn record(&mut self, read: u64, now: Instant) -> bool {
+        if read > self.read {
+            (self.read, self.advanced) = (read, now);
         }
-        now - self.read.1 < PATIENCE && now - self.began < MOST_PATIENCE
+        now - self.advanced < PATIENCE && now - self.began < MOST_PATIENCE
     }
 }
 
@@ -80,24 +83,25 @@ impl Synced {
     }
 
     /// Records that the Views are evaluated.
-    pub fn views_served(&self) {
+    pub fn set_views_evaluated(&self) {
         self.views.store(true, Ordering::Release);
     }
 
-    /// The stores that must be ready; `None` before the FieldCaches were read.
+    /// The resources of the expected stores; `None` before the FieldCaches were read.
     fn expected(&self) -> Option<Arc<BTreeSet<Gvr>>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|expected| expected.stores.clone())
     }
 
-    /// The readiness of each store.
+    /// The readiness of each expected store. Each call also records the progress of stores that are loading, and stops
+    /// the gating by those that are complete, have failed or make no progress.
     fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
         let (catalog, now) = (registry.catalog(), Instant::now());
         let mut stored = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Expected { stores, gating }) = stored.as_mut() else { return Vec::new() };
         let has_some = stores.iter().any(|gvr| catalog.readiness(gvr) == Readiness::Ready);
         let store = |gvr: &Gvr| {
-            let read = catalog.store(gvr).map_or(0, |resource| resource.state.read());
-            let gates = gating.get_mut(gvr).is_some_and(|progress| progress.goes_on(read, now) || !has_some);
+            let read = catalog.store(gvr).map_or(0, |resource| resource.state.objects_read());
+            let gates = gating.get_mut(gvr).is_some_and(|progress| progress.record(read, now) || !has_some);
             let readiness = match catalog.readiness(gvr) {
                 Readiness::NotReady(progress) if gates => return (gvr.clone(), Readiness::NotReady(progress)),
                 Readiness::NotReady(progress) => Readiness::Loading(progress),
@@ -109,8 +113,8 @@ impl Synced {
         stores.iter().map(store).collect()
     }
 
-    /// Whether the catalog has all expected stores, complete or not, and the Views are evaluated. Then what the catalog
-    /// lacks does not exist.
+    /// Whether the catalog has all expected stores, complete or not, and the Views are evaluated. Then a resource or
+    /// View that this replica does not have does not exist. Once true, always true.
     pub fn knows(&self, registry: &Registry) -> bool {
         if self.known.load(Ordering::Acquire) {
             return true;
@@ -124,7 +128,8 @@ impl Synced {
         knows
     }
 
-    /// The readiness of FieldCaches, of Views and of each store, by name.
+    /// The readiness of FieldCaches, of Views and of each expected store, each with its name. Call it at each probe: a
+    /// call also records the progress of stores, and stops the gating by those that take too long.
     pub fn probe(&self, registry: &Registry) -> Vec<(String, Readiness)> {
         let unless = |known: bool, kind: &str| {
             if known { Readiness::Ready } else { Readiness::NotReady(format!("the {kind} have not been listed yet")) }

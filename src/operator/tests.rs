@@ -20,11 +20,11 @@ use super::election::{Election, LeaseAction, lease_action, next_lease};
 use super::lenient::{Lenient, Replaceable};
 use super::selectable_resources::describe;
 use super::status::{ConditionStatus, Finding, coarse, conditions};
-use super::stores::{self, FieldCacheResults, SpecProblem, named};
+use super::stores::{self, FieldCacheResults, SpecProblem, cached_resources};
 use super::synced::Synced;
 use super::views::{self, ViewResults};
 
-use super::reflector::{shorten_metadata, strictly};
+use super::reflector::{follow_events_strictly, shorten_metadata};
 use crate::crd::Crd;
 use crate::extract::Extractor;
 use crate::extract::validation::CrdValidationCache;
@@ -165,7 +165,7 @@ fn a_field_cache_is_evaluated_against_the_cluster() {
     ];
     for (message, name, spec, stores, reason) in rows {
         let results = evaluate_all(&[field_cache(name, spec)], &definitions());
-        let wanted: BTreeSet<String> = named(&results).iter().map(Gvr::to_string).collect();
+        let wanted: BTreeSet<String> = cached_resources(&results).iter().map(Gvr::to_string).collect();
         assert_eq!(wanted, stores.iter().map(|store| (*store).to_owned()).collect(), "{message}");
         let problems = &results[name].problems;
         assert_eq!(problems.first().map(|problem| problem.reason), reason, "{message}: {problems:?}");
@@ -364,7 +364,7 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     assert_eq!((failing(), synced.knows(&registry)), (vec!["fieldcaches".to_owned(), "views".to_owned()], false));
     synced.expect(Arc::new([pods.gvr.clone()].into()));
     assert_eq!((failing(), synced.knows(&registry)), (vec!["views".to_owned(), "store/pods.v1".to_owned()], false));
-    synced.views_served();
+    synced.set_views_evaluated();
     assert_eq!(
         (failing(), synced.knows(&registry)),
         (vec!["store/pods.v1".to_owned()], false),
@@ -429,7 +429,7 @@ async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
     };
     let busy = || "storage is (re)initializing".to_owned();
     synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
-    pods.state.loading(0);
+    pods.state.publish_progress(0);
     hats.state.publish(LoadState::Loading(busy()));
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(readiness(), Readiness::NotReady(busy()), "there is nothing else to serve");
@@ -444,13 +444,13 @@ async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
     synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
     let progress = |read: usize| Readiness::NotReady(format!("{read} objects read"));
     for read in 1..10 {
-        hats.state.loading(read * 1_000);
+        hats.state.publish_progress(read * 1_000);
         sleep(Duration::from_secs(59)).await;
         assert_eq!(readiness(), progress(read * 1_000), "it goes on");
     }
     sleep(Duration::from_secs(60)).await;
     assert_eq!(readiness(), Readiness::Loading("9000 objects read".to_owned()), "nothing more in a minute");
-    hats.state.loading(10_000);
+    hats.state.publish_progress(10_000);
     assert_eq!(readiness(), Readiness::Loading("10000 objects read".to_owned()), "others are served meanwhile");
 }
 
@@ -767,7 +767,7 @@ async fn forbidden_objects_are_listed_again_because_a_successful_watch_is_silent
         let events = watches.next().unwrap_or_default();
         stream::iter(events).chain(stream::pending()).boxed()
     };
-    let (store, changes) = strictly::<ValidatingAdmissionPolicy>(begin);
+    let (store, changes) = follow_events_strictly::<ValidatingAdmissionPolicy>(begin);
     let results = changes.take(4).map(|change| change.is_ok()).collect::<Vec<bool>>();
     let results = tokio::time::timeout(Duration::from_secs(60), results).await;
     assert_eq!(results, Ok(vec![true, false, false, true]));

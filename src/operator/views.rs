@@ -36,7 +36,7 @@ use crate::kinds::accept::{CacheLookup, MOST_PROBLEMS};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
-use crate::registry::consumer::{ConsumerClaim as Taken, ConsumerTerms};
+use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
@@ -69,7 +69,7 @@ pub type ViewResults = BTreeMap<String, Arc<ViewResult>>;
 pub struct Address {
     /// The URL before the path of a View, such as `https://fieldcache.fieldcache-system.svc`.
     pub base: String,
-    /// The certificate authorities of the server, PEM; empty: clients trust the certificate anyway.
+    /// The certificate authorities of the server, PEM; empty: clients trust its certificate without them.
     pub authorities: watch::Receiver<Vec<u8>>,
 }
 
@@ -84,15 +84,16 @@ impl Address {
     }
 }
 
-/// Follows Views, without the parts that are not read.
+/// Follows Views without their statuses. Returns a store of them, and a stream with an item for each change, which must
+/// be polled.
 pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
     let (store, changes) =
-        reflector::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
+        reflector::follow_events(client, watcher::Config::default(), |view: &mut View| view.status = None);
     let is_change = |event: &_| !matches!(event, Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_));
     (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
 }
 
-/// What the last results were made of.
+/// The last results of Views, and their inputs.
 #[derive(Clone)]
 pub(super) struct LastEvaluation {
     results: Arc<FieldCacheResults>,
@@ -101,9 +102,9 @@ pub(super) struct LastEvaluation {
     pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Evaluates all Views. An unchanged View keeps its result, with two exceptions. Either the FieldCaches that it uses
-/// have other results, or the cluster's resources have changed and no FieldCache caches what it shows. Yields to other
-/// tasks between Views.
+/// Evaluates all Views. An unchanged View keeps its result from `last`, unless the results of the FieldCaches that it
+/// uses have changed, or it shows a resource that no FieldCache caches and the cluster's resources have changed. Yields
+/// to other tasks between Views.
 pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
     results: &Arc<FieldCacheResults>,
@@ -115,7 +116,7 @@ pub(super) async fn evaluate_all(
         let name = view.name_any();
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-            // Which resources are cached follows from the results of FieldCaches alone.
+            // For cached resources, only the results of FieldCaches are read, not the definitions.
             let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_cached(view, results);
             let is_alike = is_known && is_of_these && evaluates_alike(view, &last.results, results);
             last.view_results.get(&name).filter(|_| is_alike)
@@ -138,11 +139,11 @@ pub(super) async fn evaluate_all(
     }
 }
 
-/// Whether a View has the same result although the results of FieldCaches have changed.
+/// Whether the results of the FieldCaches that a View uses are the same in `last` and `results`.
 fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<FieldCacheResults>) -> bool {
     let is_same = |name: &str| last.get(name) == results.get(name);
     Arc::ptr_eq(last, results)
-        // The labels of a consumer are read of its Pod.
+        // spec.consumer can select by the labels of the caller's Pod.
         || is_same("pods")
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
@@ -155,27 +156,29 @@ fn shows_only_cached(view: &View, results: &FieldCacheResults) -> bool {
         .all(|shown| store_extractor(&object_name(&shown.group, &shown.resource), results).is_some())
 }
 
-/// The extractor of a resource that a FieldCache caches, in its preferred version. A version that lacks a field of
-/// the View shows nothing.
+/// The extractor of the preferred version of the resource `name`, as `PLURAL.GROUP`; `None` if no FieldCache caches it.
+/// A View is validated against this version only: another version that lacks a field of the View shows nothing.
 fn store_extractor<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
     results.get(name)?.stores.first().map(|store| &store.extractor)
 }
 
-/// Evaluates one View.
+/// Evaluates one View against the results of FieldCaches and the resources of the cluster. If any part of the View is
+/// invalid, the outcome is its problems: without that part, the View would show too much.
 pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definitions) -> ViewResult {
     let spec = &view.spec;
     if let Some(why) = &spec.absent {
         let outcome = Err(vec![absent(why, "TooManyViews")]);
         return ViewResult { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
-    let shown_of = |group: &str, resource: &str| -> CacheLookup {
-        if let Some(plan) = store_extractor(&object_name(group, resource), results) {
-            return CacheLookup::Cached(plan.clone());
+    let look_up = |group: &str, resource: &str| -> CacheLookup {
+        if let Some(extractor) = store_extractor(&object_name(group, resource), results) {
+            return CacheLookup::Cached(extractor.clone());
         }
         if !definitions.versions(group, resource).is_empty() {
             return CacheLookup::NotCached;
         }
-        // The plural in another group, or a kind in lower case, which is the usual singular.
+        // Resources that the author may mean: the plural in another group, or a kind in lower case, which is the usual
+        // singular.
         let others = definitions.resources.iter().filter(|(gvr, definition)| {
             gvr.resource == resource || (&*gvr.group == group && definition.kind.to_lowercase() == resource)
         });
@@ -184,7 +187,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         names.dedup();
         CacheLookup::NotFound(names)
     };
-    let problems = accept::view(spec, &shown_of);
+    let problems = accept::view(spec, &look_up);
     let generation = view.metadata.generation.unwrap_or_default();
     let deleting = view
         .metadata
@@ -224,7 +227,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
             Authorization::View => ViewRights::View,
         },
         consumer: ConsumerTerms {
-            fields: consumer.fields.into_iter().map(|field| (field.key, taken(field.value))).collect(),
+            fields: consumer.fields.into_iter().map(|field| (field.key, claim(field.value))).collect(),
             match_label_keys: consumer.match_label_keys,
             mismatch_label_keys: consumer.mismatch_label_keys,
         },
@@ -233,18 +236,20 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
     ViewResult { generation, outcome: Ok(Arc::new(definition)) }
 }
 
-/// The claim of a caller, as the registry names it.
-fn taken(value: ConsumerValue) -> Taken {
+/// Converts the name of a token's claim from the type of the View's spec to that of the registry.
+fn claim(value: ConsumerValue) -> ConsumerClaim {
     match value {
-        ConsumerValue::NodeName => Taken::NodeName,
-        ConsumerValue::PodName => Taken::PodName,
-        ConsumerValue::PodUID => Taken::PodUid,
-        ConsumerValue::Namespace => Taken::Namespace,
-        ConsumerValue::ServiceAccountName => Taken::ServiceAccountName,
+        ConsumerValue::NodeName => ConsumerClaim::NodeName,
+        ConsumerValue::PodName => ConsumerClaim::PodName,
+        ConsumerValue::PodUID => ConsumerClaim::PodUid,
+        ConsumerValue::Namespace => ConsumerClaim::Namespace,
+        ConsumerValue::ServiceAccountName => ConsumerClaim::ServiceAccountName,
     }
 }
 
-/// Serves the Views as long as it is polled, and publishes the results.
+/// Evaluates the Views whenever they or their inputs change, serves them through the registry, and sends the results to
+/// `view_results`. `changes` has an item for each change of `views`. Runs as long as it is polled, or until an input
+/// ends.
 pub async fn serve(
     replica: ReplicaState,
     views: Store<View>,
@@ -255,7 +260,7 @@ pub async fn serve(
     let ReplicaState { registry, mut definitions, mut results, mut policy, .. } = replica;
     let mut changes = std::pin::pin!(changes);
     let mut last = None;
-    // Before the FieldCaches have been evaluated no View could be served that selects by their fields, which is not its fault.
+    // Before the FieldCaches have been evaluated, a valid View that selects by their fields would be rejected.
     if results.changed().await.is_err() {
         return;
     }
@@ -279,7 +284,7 @@ pub async fn serve(
                 .collect();
             registry.replace_views(served);
             if policy != admission_policy::unread() {
-                synced.views_served();
+                synced.set_views_evaluated();
             }
             view_results.send_if_modified(|current| {
                 let differs = *current != *now;
@@ -308,13 +313,14 @@ struct Context {
     api: Api<View>,
     recorder: Recorder,
     reported: Arc<ReportedConditions>,
-    /// Failed writes.
+    /// The problem of failed writes that was logged last.
     logged: Mutex<LastProblem>,
     address: Address,
 }
 
-/// Writes statuses for as long as it is polled. `triggers` has an item whenever a store's phase, a result, the policy
-/// or the authorities have changed.
+/// Writes statuses for as long as it is polled. `triggers` has an item whenever the phase of a store, the result of a
+/// View, the state of the admission policies or the certificate authorities have changed: then all Views are
+/// reconciled.
 pub async fn run(
     client: Client,
     replica: ReplicaState,
@@ -325,25 +331,29 @@ pub async fn run(
 ) {
     let api: Api<View> = Api::all(client.clone());
     let context = Context { replica, view_results, api, recorder, reported, logged: Mutex::default(), address };
-    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |_: &mut View| {});
+    let (store, changes) = reflector::follow_events(client, watcher::Config::default(), |_: &mut View| {});
     Controller::for_stream(changes.applied_objects(), store)
         .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(triggers)
-        .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
+        .run(reconcile, |_, error, context| retry_later(error, &context), Arc::new(context))
         .for_each(|_| ready(()))
         .await;
 }
 
 /// Logs a failed write, and returns when to try again.
-fn after(error: &kube::Error, context: &Context) -> Action {
+fn retry_later(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
-    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
+    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).record_if_new(&problem) {
         tracing::warn!(problem, "cannot write the status of a View, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
 
-/// Writes the status of a View.
+/// Writes the status of a View if it has changed, with Events for new reasons, and records its conditions for metrics.
+/// Does nothing while this replica has not evaluated this generation.
+///
+/// # Errors
+/// The status cannot be written. A failed Event is not an error.
 async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = view.name_any();
     let result = context.view_results.borrow().get(&name).cloned();
@@ -372,7 +382,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
     Ok(Action::requeue(COMPARE_EVERY))
 }
 
-/// The findings for the conditions of a View.
+/// The conditions of a View: Accepted and Ready, and for an accepted View those of [`further_conditions`].
 fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
     let definition = match &result.outcome {
         Ok(definition) => definition,
@@ -393,7 +403,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
     let policy = replica.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
         let ready = Finding::new(READY, ConditionStatus::False, "AdmissionPolicyMissing", problem);
-        return [accepted, ready].into_iter().chain(notes(definition)).collect();
+        return [accepted, ready].into_iter().chain(further_conditions(definition)).collect();
     }
     let catalog = replica.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
@@ -413,21 +423,22 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
             Finding::new(READY, ConditionStatus::False, "NotSynced", message)
         }
     };
-    [accepted, ready].into_iter().chain(notes(definition)).collect()
+    [accepted, ready].into_iter().chain(further_conditions(definition)).collect()
 }
 
-/// Further conditions of a served View.
-fn notes(definition: &ViewDefinition) -> impl Iterator<Item = Finding> {
+/// The conditions Pruned and ConsumerNamespaced, as far as they apply.
+fn further_conditions(definition: &ViewDefinition) -> impl Iterator<Item = Finding> {
     pruned(definition).into_iter().chain(not_namespaced(definition))
 }
 
-/// The condition that a View with `authorization: View` selects by a name without its namespace. With `authorization:
-/// Caller`, the caller's permissions are checked anyway.
+/// The condition ConsumerNamespaced with status False: a View with `authorization: View` selects by a name of its
+/// consumer without the namespace of that name. `None` otherwise. With `authorization: Caller`, the caller's own
+/// permissions are checked anyway.
 pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     let fields = &definition.consumer.fields;
-    let takes = |wanted: Taken| fields.iter().find(|(_, value)| *value == wanted);
-    let is_unique = takes(Taken::Namespace).or(takes(Taken::PodUid)).is_some();
-    let (name, owner, value) = match (takes(Taken::PodName), takes(Taken::ServiceAccountName)) {
+    let field_of = |wanted: ConsumerClaim| fields.iter().find(|(_, value)| *value == wanted);
+    let is_unique = field_of(ConsumerClaim::Namespace).or(field_of(ConsumerClaim::PodUid)).is_some();
+    let (name, owner, value) = match (field_of(ConsumerClaim::PodName), field_of(ConsumerClaim::ServiceAccountName)) {
         (Some((name, _)), _) => (name, "a Pod", "PodName"),
         (None, Some((name, _))) => (name, "a ServiceAccount", "ServiceAccountName"),
         (None, None) => return None,
@@ -441,11 +452,12 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     })
 }
 
-/// The condition of a View that prunes: what it leaves out beside the named paths, and where the same data can still be read.
+/// The condition Pruned of a View that prunes: what the View leaves out in addition to the paths of `prune`, and where
+/// the same data can still be read. `None` if the View does not prune.
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
-            "in addition to the paths of prune, the View leaves out the names under them in metadata.managedFields, and these annotations, which contain copies of objects: {}. It does not recognize copies in other annotations, other fields, or other resources such as \
+            "in addition to the paths in prune, the View leaves out the entries for these paths in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );

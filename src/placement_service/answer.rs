@@ -1,5 +1,5 @@
-//! Evaluates one review, from its spec to its status: reads the objects that it names from the stores, then uses
-//! [`crate::placement`].
+//! Evaluates one review, from its spec to its status. The objects that the spec names are read from the stores, and
+//! [`crate::placement`] evaluates them.
 //!
 //! Shared by the server and the command line, which differ in authorization and in the form of errors. No permissions
 //! are checked here.
@@ -21,13 +21,13 @@ use crate::placement::{Options, PlacementResult, Pod, ReadError};
 use crate::registry::Catalog;
 use crate::selector::FieldError;
 
-/// Why a review has no answer.
+/// Why a review cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// The Pod of `podRef` is missing.
+    /// The Pod of `podRef` does not exist.
     #[error("pods {} not found in namespace {}", quote(&.0.name), quote(&.0.namespace))]
     NoPod(PodReference),
-    /// The object exists and cannot be read.
+    /// The Pod of `podRef` exists, but cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] ReadError),
     /// The review is invalid, or its Pod could not be created; fields are paths in the review.
@@ -44,11 +44,11 @@ pub enum Runtime {
     /// The Pod names no RuntimeClass.
     #[default]
     NotNamed,
-    /// It exists and has these requirements.
+    /// The RuntimeClass exists and has these requirements.
     Known(RuntimeScheduling),
-    /// There is none of that name.
+    /// There is no RuntimeClass of this name.
     Absent(String),
-    /// RuntimeClasses are not cached here.
+    /// RuntimeClasses are not cached here, their store is not ready, or the one of this name cannot be parsed.
     NotCached(String),
 }
 
@@ -59,7 +59,7 @@ struct RuntimeClass {
 }
 
 impl Runtime {
-    /// Looks up the RuntimeClass of the new Pod of a review.
+    /// Looks up the RuntimeClass of the new Pod of a review. Waits at most `patience` for the store.
     pub async fn look_up(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
         let Some(name) = runtime_class(spec) else { return Runtime::NotNamed };
         let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
@@ -74,7 +74,7 @@ impl Runtime {
     }
 }
 
-/// The RuntimeClass that the new Pod of a review names.
+/// The RuntimeClass that the new Pod of a review names; `None` if there is no new Pod, or it names none.
 pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
     let template = spec.template.as_ref().and_then(|document| {
         let workload = Workload::read(document).ok()?;
@@ -84,11 +84,11 @@ pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
     spec.pod.as_ref().and_then(named).or(template).filter(|name| !name.is_empty())
 }
 
-/// The stored Pod that a review refers to.
+/// The stored Pod that a review names in `podRef`; `None` if the review has no `podRef`.
 ///
 /// # Errors
 /// [`Unanswered::NoPod`] and [`Unanswered::Unreadable`].
-pub fn stored(spec: &PlacementReviewSpec, stores: &PlacementStores) -> Result<Option<Pod>, Unanswered> {
+pub fn stored_pod(spec: &PlacementReviewSpec, stores: &PlacementStores) -> Result<Option<Pod>, Unanswered> {
     let Some(reference) = &spec.pod_ref else { return Ok(None) };
     let key = format!("{}/{}", reference.namespace, reference.name);
     match stores.pods.snapshot.get(&key) {
@@ -100,17 +100,18 @@ pub fn stored(spec: &PlacementReviewSpec, stores: &PlacementStores) -> Result<Op
 /// The result of a review.
 #[derive(Debug)]
 pub struct ReviewOutcome {
-    /// The answer.
+    /// The result for each node.
     pub answer: PlacementResult,
-    /// The result as a document, without reports of nodes: `answer` writes them, as documents or as text. Its
-    /// warnings have paths in the Pod or the workload.
+    /// The status of the review, without reports of nodes: `answer` writes these, as documents or as text. The warnings
+    /// in it have paths in the Pod or the workload.
     pub status: PlacementReviewStatus,
-    /// Its warnings that an API server would send, with paths in the review. Warnings about unknown fields are not
-    /// among them, because they are known before the evaluation.
+    /// The warnings that an API server would send for the Pod, with paths in the review. Warnings about unknown fields
+    /// are not among them: [`super::decode`] returns those.
     pub warnings: Vec<String>,
 }
 
-/// Evaluates a review over a snapshot of the index.
+/// Evaluates a review over a snapshot of the index. `stores` has the Pod of `podRef`, and `runtime` is the RuntimeClass
+/// of the new Pod. `validation` decides whether the status has warnings about unknown fields.
 ///
 /// # Errors
 /// [`Unanswered`].
@@ -123,7 +124,7 @@ pub fn answer(
     validation: FieldValidation,
 ) -> Result<ReviewOutcome, Unanswered> {
     let outer = spec.document_path().unwrap_or_default();
-    // Before all else, because their paths may lie outside of the Pod.
+    // These errors come first, because their paths can be outside of the Pod.
     let misshapen = spec.shape_errors().misshapen;
     if !misshapen.is_empty() {
         let placed = |problem: FieldError| match problem.field.is_empty() {
@@ -132,7 +133,7 @@ pub fn answer(
         };
         return Err(Unanswered::Invalid(misshapen.into_iter().map(placed).collect()));
     }
-    let stored = stored(spec, stores)?;
+    let stored = stored_pod(spec, stores)?;
     let mut warnings = Vec::new();
     let known = match runtime {
         Runtime::NotNamed => None,
@@ -158,8 +159,8 @@ pub fn answer(
         AdmissionError::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
         AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
-    let lives = stores.lives();
-    let lag = lives
+    let states = stores.resource_states();
+    let lag = states
         .iter()
         .filter(|resource_state| resource_state.freshness().last_progress().is_some())
         .map(|resource_state| resource_state.freshness().lag())
@@ -176,9 +177,9 @@ pub fn answer(
     Ok(ReviewOutcome { answer: reviewed.answer, status, warnings })
 }
 
-/// Prefixes the paths of errors in the Pod, so that they are paths in the review.
+/// Prefixes the paths of errors in the Pod, so that they are paths in the review. Paths in the review stay.
 fn within(spec: &PlacementReviewSpec, problems: Vec<FieldError>) -> Vec<FieldError> {
-    let of_review = |field: &str| {
+    let is_in_review = |field: &str| {
         matches!(field, "spec" | "spec.pod" | "spec.template" | "spec.podRef")
             || ["spec.nodeNames", "spec.whatIf"].iter().any(|start| field.starts_with(start))
     };
@@ -189,7 +190,7 @@ fn within(spec: &PlacementReviewSpec, problems: Vec<FieldError>) -> Vec<FieldErr
         (None, Some(_)) => format!("spec.pod.{field}"),
         (None, None) => field.to_owned(),
     };
-    let placed = |problem: FieldError| match of_review(&problem.field) {
+    let placed = |problem: FieldError| match is_in_review(&problem.field) {
         true => problem,
         false => FieldError { field: path(&problem.field), ..problem },
     };

@@ -1,8 +1,8 @@
-//! A body as a review: JSON or YAML, strict, with errors that name the field.
+//! Decodes a PlacementReview from JSON or YAML, with errors that name the field.
 //!
-//! Unknown members are rejected, also where an API server would only warn. Dropping a premise silently would change the
-//! question. [`crate::placement`] validates the contents of `pod` and `template`: unknown fields there are rejected if
-//! `?fieldValidation=Strict` requests that, as kubectl does.
+//! Unknown fields of the review are rejected, also where an API server would only warn: without such a field, another
+//! review would be evaluated. [`crate::placement`] validates the contents of `pod` and `template`. Unknown fields there
+//! are rejected if `?fieldValidation=Strict` requests that, as kubectl does.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,10 +17,11 @@ use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementRevi
 use crate::placement::warning::Warning;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// A review that names a stored Pod and nothing else is not longer.
+/// The maximum length of a review that has only `podRef`, in bytes.
 pub const MOST_OF_REFERENCE: usize = 64 << 10;
 
-/// Bodies that are longer are parsed off the threads that answer requests.
+/// The maximum length of a body, in bytes, that is parsed on a thread that handles requests. Longer ones are parsed on
+/// a blocking thread.
 pub const PARSED_INLINE: usize = 64 << 10;
 
 /// The apiVersion and the kind of a review.
@@ -64,55 +65,55 @@ const REVIEW: DocumentShape = DocumentShape::Members(&[
     ("status", DocumentShape::Any),
 ]);
 
-/// Why a review cannot be read.
+/// Why a review cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is no review, or has a member that is misspelled or of another type.
+    /// The document is not a review, or has a field that is unknown or of another type.
     #[error("{0}")]
     Malformed(String),
-    /// Required members are missing; paths are within the review.
+    /// Required fields are missing, or `spec.pod` is not a Pod. Paths are those in the review.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<FieldError>),
 }
 
-/// A valid review.
+/// A decoded review.
 #[derive(Debug)]
 pub struct DecodedPlacementReview {
     /// The review.
     pub review: PlacementReview,
-    /// Fields of its Pod or its workload that do not exist, with paths in the review.
+    /// Warnings about unknown fields of its Pod or its workload, with paths in the review.
     pub unknown: Vec<Warning>,
 }
 
-/// Reads a review.
+/// Decodes a review. With [`FieldValidation::Strict`], unknown fields of its Pod or its workload are errors.
 ///
 /// # Errors
 /// [`DecodeError`], which names the field.
 pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
-    of_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
+    decode_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
 }
 
-/// Reads a review from a parsed document.
-fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
+/// Decodes a review from a parsed document; see [`review`].
+fn decode_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
     let mut found = ShapeErrors::default();
     settle(&mut value, REVIEW, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }
-    // Missing members are reported after those that cannot be decoded.
+    // Errors about missing fields are reported after those about unknown ones.
     let problems = missing(&value);
     let review = PlacementReview::deserialize(value);
     let unknown = match &review {
         Ok(review) => unknown_within(&review.spec),
         Err(_) => Vec::new(),
     };
-    let mut refused: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+    let mut errors: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
     if validation == FieldValidation::Strict {
-        refused.extend(unknown.iter().map(ToString::to_string));
+        errors.extend(unknown.iter().map(ToString::to_string));
     }
-    if !refused.is_empty() {
-        return Err(unreadable(&format!("strict decoding error: {}", refused.join(", "))));
+    if !errors.is_empty() {
+        return Err(unreadable(&format!("strict decoding error: {}", errors.join(", "))));
     }
     if !problems.is_empty() {
         return Err(DecodeError::Invalid(problems));
@@ -121,27 +122,28 @@ fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedP
     Ok(DecodedPlacementReview { review, unknown })
 }
 
-/// Reads a review of a file with several documents, strictly as far as its own members are concerned.
+/// Decodes a review from a document of a file. Unknown fields of the review are errors; those of its Pod or its
+/// workload are ignored.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn of_file(document: Value) -> Result<PlacementReview, String> {
-    let decoded = of_document(document, FieldValidation::Warn);
+/// The message of the [`DecodeError`], which names the field.
+pub fn review_of_file(document: Value) -> Result<PlacementReview, String> {
+    let decoded = decode_document(document, FieldValidation::Warn);
     decoded.map(|decoded| decoded.review).map_err(|error| error.to_string())
 }
 
-/// Warnings about fields that do not exist, with paths in the review.
+/// Warnings about unknown fields of the Pod or the workload of a review, with paths in the review.
 fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
     let outer = spec.document_path().unwrap_or_default();
     spec.shape_errors().unknown.iter().map(|warning| warning.within(outer)).collect()
 }
 
-/// The error for a body that does not parse.
+/// The error for a body that cannot be decoded.
 fn unreadable(cause: &str) -> DecodeError {
     DecodeError::Malformed(EXPECTED.unreadable(cause))
 }
 
-/// The errors for required members that are missing.
+/// The errors for required fields that are missing, and for a `spec.pod` of another kind.
 fn missing(review: &Value) -> Vec<FieldError> {
     let mut problems = Vec::new();
     if review.get("spec").is_none() {

@@ -1,16 +1,17 @@
-//! How strictly a review is read: what happens to fields of its Pod or workload that do not exist.
+//! The parameter `fieldValidation`: how unknown fields of a review's Pod or workload are handled.
 //!
-//! The directives are kube-apiserver's for every create (`endpoints/handlers/create.go`, apimachinery `ValidateFieldValidation`). Which fields
-//! exist is [`crate::placement::unknown`]'s; the review's own fields are always read strictly, by [`super::decode`].
+//! The values are kube-apiserver's for every create (`endpoints/handlers/create.go`, apimachinery
+//! `ValidateFieldValidation`). [`crate::placement::unknown`] knows which fields exist. [`super::decode`] always rejects
+//! unknown fields of the review itself.
 
-/// The directive.
+/// The value of the parameter `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Unknown fields are not reported.
     Ignore,
-    /// The response has warnings.
+    /// The response has a warning for each unknown field.
     #[default]
     Warn,
-    /// The review is rejected.
+    /// A review with an unknown field is rejected.
     Strict,
 }

@@ -1,12 +1,12 @@
-//! The index for placement, kept up to date with the stores of nodes, Pods and namespaces.
+//! The index for placement, updated from the stores of nodes, Pods and namespaces.
 //!
-//! It is created by the first review, follows the histories of the three stores, and is dropped after a quarter of an
-//! hour without reviews. Each review brings it up to its own snapshots. [`PlacementIndex::follow`] does the same now and
-//! then so that little is left to do. Readers take a clone, which is a point in time. A history that has moved on or
-//! started again requires a new index.
+//! The first review creates the index, which then follows the histories of the three stores. After a quarter of an hour
+//! without reviews, it is dropped. Each review updates it to its own snapshots. [`PlacementIndex::follow`] also updates
+//! it after changes, so that a review has little to do. Readers take a clone, which does not change. If a history no
+//! longer has the changes since the last update, or has started again, the index is built again.
 //!
-//! Blocking threads take turns to bring the index up to date, and wait for each other. Tasks of the runtime never wait for
-//! that work: what they lock is held for a swap.
+//! Only one blocking thread at a time updates the index, and others wait for it. Tasks of the runtime never wait for
+//! that work: the lock that they take is held only to exchange the index.
 //!
 //! [`crate::placement`] evaluates the rules, and the parent module serves reviews over HTTP.
 
@@ -28,28 +28,28 @@ use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadEr
 use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
 use crate::store::{HistoryCursor, Object, Snapshot};
 
-/// How long the index remains after the last review, as long as `serve` keeps a store.
+/// How long the index remains after the last review. `serve` keeps a store for the same time.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
-/// How long changes are gathered before the index follows them.
+/// The pause between two updates of the index by [`PlacementIndex::follow`], in which changes accumulate.
 const GATHERED: Duration = Duration::from_millis(200);
 
-/// Objects that cannot be read and are remembered by name.
+/// The maximum number of objects that cannot be parsed, and whose errors are stored.
 const MOST_UNREADABLE: usize = 100;
 
-/// A part of an object (its labels, its affinity, its tolerations, its taints) that is longer is measured, in bytes of JSON. All others are
-/// counted by their number.
+/// A part of an object (its labels, affinity, tolerations or taints) is long if its JSON has more bytes than this. The
+/// memory of long parts is measured; that of others is estimated from the number of objects.
 const SHORT: usize = 512;
 
-/// How much more memory a part takes than its JSON has bytes. An affinity is stored three times: as it is written, as
-/// terms and by their values.
+/// The memory of a part, as a multiple of the length of its JSON. An affinity is stored three times: as it is written,
+/// as terms, and by the values of these.
 const GROWTH: usize = 12;
 
-/// The maximum bytes of all different long parts together, as JSON. A store holds the same objects compressed, so
-/// nothing else bounds them.
+/// The maximum length of all different long parts together, in bytes of JSON. The memory of stores does not bound them,
+/// because a store has the same objects compressed.
 pub(crate) const MOST_LONG: usize = 16 << 20;
 
-/// The stores that are needed.
+/// The resources whose stores are needed. Below, a `kind` is a position in this list.
 const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
 
 /// A missing store without which a review cannot be evaluated.
@@ -64,7 +64,7 @@ pub enum MissingStore {
         /// Its plural name.
         resource: &'static str,
     },
-    /// The store has a part of the objects.
+    /// The store has only a part of the objects, because its FieldCache has a scope.
     #[error(
         "placement needs all {resource}, and the FieldCache named {resource} caches only a part of them: remove its spec.scope"
     )]
@@ -77,7 +77,7 @@ pub enum MissingStore {
     NotReady {
         /// Its plural name.
         resource: &'static str,
-        /// Why.
+        /// The reason.
         error: NotReady,
     },
 }
@@ -103,32 +103,34 @@ pub struct PlacementStores {
 }
 
 impl PlacementStores {
-    /// Takes them out of a catalog, waiting for those that are being loaded.
+    /// Snapshots of the three stores of a catalog. Waits at most `patience` until all of them are loaded.
     ///
     /// # Errors
-    /// The first that is missing.
+    /// The first store that is missing or not ready.
     pub async fn load(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingStore> {
         let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
         let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
-        // Requested at the same time: they load side by side.
+        // Requested at the same time, so that they are loaded at the same time.
         let (nodes, pods, namespaces) =
-            tokio::join!(hold(nodes, patience), hold(pods, patience), hold(namespaces, patience));
+            tokio::join!(snapshot(nodes, patience), snapshot(pods, patience), snapshot(namespaces, patience));
         Ok(PlacementStores { nodes: nodes?, pods: pods?, namespaces: namespaces? })
     }
 
+    /// The stores in the order of [`NEEDED`].
     fn all(&self) -> [&StoreSnapshot; 3] {
         [&self.nodes, &self.pods, &self.namespaces]
     }
 
-    /// The states of the three resources.
-    pub fn lives(&self) -> [&ResourceState; 3] {
+    /// The states of the three resources, in the order of [`NEEDED`].
+    pub fn resource_states(&self) -> [&ResourceState; 3] {
         self.all().map(|store| &*store.resource.state)
     }
 }
 
+/// A needed resource: its plural name, and the resource in the catalog.
 type Found = (&'static str, Arc<Resource>);
 
-/// The store of a resource, or why there is none.
+/// A needed resource in a catalog. Fails if it is not cached, or only partly.
 fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingStore> {
     let gvr = Gvr::new("", "v1", resource);
     match (catalog.resource(&gvr), catalog.store(&gvr)) {
@@ -138,8 +140,8 @@ fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingStore
     }
 }
 
-/// A snapshot of a store, after waiting for it at most this long.
-async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingStore> {
+/// A snapshot of a store. Waits at most `patience` until it is loaded.
+async fn snapshot((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingStore> {
     match resource.state.snapshot(patience).await {
         Ok(snapshot) => Ok(StoreSnapshot { resource, snapshot }),
         Err(error) => Err(MissingStore::NotReady { resource: name, error }),
@@ -151,49 +153,52 @@ async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapsh
 pub struct IndexSnapshot {
     /// The indexed cluster.
     pub cluster: ClusterIndex,
-    /// The versions of the stores.
+    /// The resourceVersions of the stores that the index has.
     pub resource_versions: ResourceVersions,
-    /// Messages about objects that cannot be read, and are not in the index.
+    /// Messages about objects that cannot be parsed, and are not in the index.
     pub unreadable: Vec<String>,
 }
 
 /// The index and its state.
 #[derive(Debug, Default)]
 pub struct PlacementIndex {
-    /// The turn to change the index. Only blocking threads wait for it, because it lasts as long as the change.
+    /// Locked while a thread changes the index. Only blocking threads wait for it.
     turn: Mutex<()>,
-    /// The index, unless it is being changed. Held for a swap.
+    /// The index, unless it is being changed. Locked only to exchange it.
     state: Mutex<State>,
-    questions: Notify,
-    /// The memory that counts the index beside the stores.
+    /// Notified by each review.
+    reviews: Notify,
+    /// The memory that `--memory-limit` limits, to which the index counts as stores do.
     memory: Arc<Memory>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     index: Option<Index>,
+    /// When the last review used the index.
     last_used: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Index {
     cluster: ClusterIndex,
-    /// In the order of [`NEEDED`].
-    places: [Place; 3],
+    /// The positions of the stores, in the order of [`NEEDED`].
+    positions: [StorePosition; 3],
     /// By kind and key: why an object is not in the index.
     unreadable: BTreeMap<(usize, String), String>,
     long: LongParts,
+    /// Counts the memory of the index.
     account: Account,
 }
 
-/// The long parts of objects, each counted once: pods of a template share theirs in the index too.
+/// The long parts of objects, each counted once: the Pods of a template share theirs in the index too.
 #[derive(Debug, Default)]
 struct LongParts {
     /// By kind and key: the parts of an object, as hashes.
     objects: HashMap<(usize, String), Vec<u64>>,
-    /// How many objects have a part, and how long it is.
+    /// By hash of a part: the number of objects that have it, and its length in bytes of JSON.
     parts: HashMap<u64, (usize, usize)>,
-    /// The sum of the lengths.
+    /// The sum of these lengths.
     bytes: usize,
     hashes: RandomState,
 }
@@ -211,10 +216,11 @@ impl<T: Serialize> Measured for T {
 }
 
 impl LongParts {
-    /// Counts the long parts of an object instead of those that it had before. `length` is that of its JSON.
+    /// Counts the long parts among the `parts` of an object, and no longer those that it had before. `length` is the
+    /// length of the object's JSON, and `name` is its kind for messages.
     ///
     /// # Errors
-    /// There is no room for them beside those of other objects.
+    /// The long parts of all objects would exceed [`MOST_LONG`].
     fn measure(
         &mut self,
         kind: usize,
@@ -232,7 +238,7 @@ impl LongParts {
         for part in parts {
             let json = part.json().map_err(|error| unreadable(error.to_string()))?;
             if json.len() > SHORT {
-                // Only pods share their parts.
+                // Only Pods share their parts.
                 let owner = if NEEDED[kind] == "pods" { "" } else { key };
                 counted.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
             }
@@ -241,7 +247,7 @@ impl LongParts {
         let added: usize = counted.iter().filter(is_new).map(|(_, length)| length).sum();
         if self.bytes + added > MOST_LONG {
             return Err(unreadable(format!(
-                "its labels, affinity, tolerations and taints take {added} bytes: shorten them. All objects with more than {SHORT} bytes of these may take {MOST_LONG} together"
+                "its labels, affinity, tolerations and taints take {added} bytes: shorten them. In total, those of all objects may take {MOST_LONG} bytes; parts of up to {SHORT} bytes do not count"
             )));
         }
         if counted.is_empty() {
@@ -256,7 +262,7 @@ impl LongParts {
         Ok(())
     }
 
-    /// Drops the counts of an object that left the index.
+    /// No longer counts the parts of an object.
     fn forget(&mut self, kind: usize, key: &str) {
         for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
             let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
@@ -269,19 +275,19 @@ impl LongParts {
     }
 }
 
-/// The position up to which one store has been followed.
+/// The position in the history of a store up to which the index has its changes.
 #[derive(Debug)]
-struct Place {
+struct StorePosition {
     resource_state: Arc<ResourceState>,
     epoch: u64,
     end: HistoryCursor,
     version: Version,
 }
 
-impl Place {
-    /// The position in history of a snapshot.
-    fn of_snapshot(snapshot: &StoreSnapshot) -> Place {
-        Place {
+impl StorePosition {
+    /// The position of a snapshot.
+    fn of_snapshot(snapshot: &StoreSnapshot) -> StorePosition {
+        StorePosition {
             resource_state: snapshot.resource.state.clone(),
             epoch: snapshot.snapshot.epoch(),
             end: snapshot.snapshot.end(),
@@ -296,19 +302,22 @@ impl PlacementIndex {
         PlacementIndex { memory, ..PlacementIndex::default() }
     }
 
-    /// The index, not older than the stores. Takes as long as what has changed since its last use. The first time it
-    /// reads every object, which is too much work for a thread that handles requests.
+    /// A snapshot of the index with all changes of these stores, or later ones. The time depends on the number of
+    /// changes since its last update. The first call reads every object, which is too much work for a thread that
+    /// handles requests.
     ///
     /// # Errors
-    /// There is no index yet, and no room for one.
+    /// There is no index yet, and a new one would exceed the memory limit.
     pub fn at(&self, stores: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
         self.lock().last_used = Some(Instant::now());
-        let indexed = self.caught_up(stores, Index::indexed);
-        self.questions.notify_one();
+        let indexed = self.read_updated(stores, Index::indexed);
+        self.reviews.notify_one();
         indexed
     }
 
-    /// Changes the index in turn. It is taken out meanwhile, so that one that is half done is not used again.
+    /// Calls `change` with the index (`None`: there is none), stores the index that it returns, and returns its result.
+    /// Waits while another thread does the same. The index is not stored during the call, so that an incomplete one is
+    /// dropped if `change` panics.
     fn exchange<T>(&self, change: impl FnOnce(Option<Index>) -> (Option<Index>, T)) -> T {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let held = self.lock().index.take();
@@ -317,8 +326,11 @@ impl PlacementIndex {
         result
     }
 
-    /// What `read` reads of the index that has caught up with the stores.
-    pub(crate) fn caught_up<T>(
+    /// Updates the index to these stores, or builds it, and returns what `read` reads from it.
+    ///
+    /// # Errors
+    /// There is no index yet, and a new one would exceed the memory limit.
+    pub(crate) fn read_updated<T>(
         &self,
         stores: &PlacementStores,
         read: impl FnOnce(&Index) -> T,
@@ -327,19 +339,19 @@ impl PlacementIndex {
             let held = held.filter(|index| index.follows(stores));
             let mut index = match held {
                 Some(index) => index.advanced(stores),
-                None => match self.memory.refuses(expected(stores)) {
+                None => match self.memory.rejection(minimum_memory(stores)) {
                     Some(over) => return (None, Err(over)),
                     None => Index::new(stores, self.memory.open()),
                 },
             };
-            // The current index remains, however large it becomes, as stores do.
+            // An existing index remains when it grows beyond the memory limit, as stores do.
             index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
             let result = read(&index);
             (Some(index), Ok(result))
         })
     }
 
-    /// Drops the index, which takes as long as it is large.
+    /// Drops the index on a blocking thread, because that takes long for a large one.
     async fn forget(&self) {
         let index = self.lock().index.take();
         if tokio::task::spawn_blocking(move || drop(index)).await.is_err() {
@@ -347,11 +359,11 @@ impl PlacementIndex {
         }
     }
 
-    /// Keeps the index up to date while reviews are requested now and then; to be polled for as long as the server
-    /// runs.
+    /// Updates the index after changes of the stores, as long as there are reviews, and otherwise drops it. To be
+    /// polled for as long as the server runs.
     pub async fn follow(self: Arc<Self>, registry: Arc<Registry>) -> Infallible {
         loop {
-            self.questions.notified().await;
+            self.reviews.notified().await;
             while self.is_wanted() {
                 let catalog = registry.catalog();
                 let found: Vec<Arc<Resource>> =
@@ -362,11 +374,11 @@ impl PlacementIndex {
                 let [Some(nodes), Some(pods), Some(namespaces)] = ready_stores else { break };
                 let stores = PlacementStores { nodes, pods, namespaces };
                 let index = Arc::clone(&self);
-                let caught_up = tokio::task::spawn_blocking(move || {
-                    // Without memory there is no index. The next review reports that.
-                    let _refused = index.caught_up(&stores, |_| ()).is_err();
+                let update = tokio::task::spawn_blocking(move || {
+                    // If the memory limit rejects the index, the next review reports that.
+                    let _is_rejected = index.read_updated(&stores, |_| ()).is_err();
                 });
-                if caught_up.await.is_err() {
+                if update.await.is_err() {
                     tracing::error!("the index of placement failed (internal error) and is rebuilt");
                     self.forget().await;
                 }
@@ -388,7 +400,7 @@ impl PlacementIndex {
         }
     }
 
-    /// Whether somebody holds what tasks of the runtime wait for.
+    /// Whether the lock that tasks of the runtime wait for is held.
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {
         self.state.try_lock().is_err()
@@ -399,9 +411,9 @@ impl PlacementIndex {
         self.lock().index.is_some()
     }
 
-    /// The versions of nodes, Pods and namespaces that the index has.
+    /// The resourceVersions of nodes, Pods and namespaces that the index has; `None` if it does not exist now.
     pub fn followed_to(&self) -> Option<[String; 3]> {
-        self.lock().index.as_ref().map(|index| index.places.each_ref().map(|place| place.version.to_string()))
+        self.lock().index.as_ref().map(|index| index.positions.each_ref().map(|position| position.version.to_string()))
     }
 
     /// Whether a review used the index recently.
@@ -409,13 +421,13 @@ impl PlacementIndex {
         self.lock().last_used.is_some_and(|last| last.elapsed() < KEPT)
     }
 
-    /// Nothing that can panic is done while it is held.
+    /// Locks the state, also after a panic: no code that holds the lock can panic.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A snapshot of the store if it is ready, without waiting.
+/// A snapshot of a store, without waiting; `None` if the store is not loaded.
 fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
     match resource.state.load_state() {
         LoadState::Ready(snapshot) => Some(StoreSnapshot { resource: resource.clone(), snapshot }),
@@ -428,7 +440,7 @@ fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
 }
 
 /// The approximate minimum memory of an index of these stores.
-fn expected(stores: &PlacementStores) -> Bytes {
+fn minimum_memory(stores: &PlacementStores) -> Bytes {
     let [nodes, pods, namespaces] = stores.all().map(|store| store.snapshot.len());
     Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
 }
@@ -438,7 +450,7 @@ impl Index {
     fn new(stores: &PlacementStores, account: Account) -> Index {
         let mut index = Index {
             cluster: ClusterIndex::default(),
-            places: stores.all().map(Place::of_snapshot),
+            positions: stores.all().map(StorePosition::of_snapshot),
             unreadable: BTreeMap::new(),
             long: LongParts::default(),
             account,
@@ -453,26 +465,26 @@ impl Index {
 
     /// Whether the index follows these stores, and their histories reach back to its position.
     fn follows(&self, stores: &PlacementStores) -> bool {
-        self.places.iter().zip(stores.all()).all(|(place, store)| {
-            Arc::ptr_eq(&place.resource_state, &store.resource.state)
-                && place.epoch == store.snapshot.epoch()
-                && (store.snapshot.end() <= place.end || store.snapshot.changes(place.end).is_some())
+        self.positions.iter().zip(stores.all()).all(|(position, store)| {
+            Arc::ptr_eq(&position.resource_state, &store.resource.state)
+                && position.epoch == store.snapshot.epoch()
+                && (store.snapshot.end() <= position.end || store.snapshot.changes(position.end).is_some())
         })
     }
 
-    /// Applies the changes between the last snapshots and these.
+    /// The index with the changes between its positions and these snapshots.
     fn advanced(mut self, stores: &PlacementStores) -> Index {
         for (kind, store) in stores.all().into_iter().enumerate() {
-            // Another task may have come further meanwhile. Versions move without changes too: bookmarks.
-            let place = &self.places[kind];
-            if store.snapshot.end() < place.end
-                || store.snapshot.end() == place.end && store.snapshot.version() <= place.version
+            // Another task may have applied later changes. Bookmarks raise the version without a change.
+            let position = &self.positions[kind];
+            if store.snapshot.end() < position.end
+                || store.snapshot.end() == position.end && store.snapshot.version() <= position.version
             {
                 continue;
             }
-            // An object that changed often is read once.
+            // Of each object only the last state is read.
             let mut last: HashMap<&str, Option<&Object>> = HashMap::new();
-            for change in store.snapshot.changes(self.places[kind].end).into_iter().flatten() {
+            for change in store.snapshot.changes(self.positions[kind].end).into_iter().flatten() {
                 if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
                     last.insert(object.key(), change.after.as_ref());
                 }
@@ -483,12 +495,13 @@ impl Index {
                     None => self.remove(kind, key),
                 }
             }
-            self.places[kind] = Place::of_snapshot(store);
+            self.positions[kind] = StorePosition::of_snapshot(store);
         }
         self
     }
 
-    /// Adds or replaces an object of a kind, by its position in the stores.
+    /// Adds or replaces an object. If it cannot be parsed, it is removed, and the error is logged and stored. `kind` is
+    /// the position of its resource in [`NEEDED`].
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();
@@ -513,7 +526,7 @@ impl Index {
         };
         self.unreadable.remove(&(kind, object.key().to_owned()));
         if let Err(error) = result {
-            // Its old version is not what it is now.
+            // The indexed state of the object is out of date.
             self.remove(kind, object.key());
             tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement ignores an object that it cannot parse");
             if self.unreadable.len() < MOST_UNREADABLE {
@@ -522,7 +535,7 @@ impl Index {
         }
     }
 
-    /// Removes an object.
+    /// Removes an object. `kind` is the position of its resource in [`NEEDED`].
     fn remove(&mut self, kind: usize, key: &str) {
         self.long.forget(kind, key);
         match NEEDED[kind] {
@@ -538,7 +551,7 @@ impl Index {
 
     /// A snapshot of the index.
     fn indexed(&self) -> IndexSnapshot {
-        let [nodes, pods, namespaces] = &self.places;
+        let [nodes, pods, namespaces] = &self.positions;
         IndexSnapshot {
             cluster: self.cluster.clone(),
             resource_versions: ResourceVersions {

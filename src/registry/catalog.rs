@@ -20,15 +20,15 @@ pub struct Catalog {
     /// Groups in the order of discovery; the core group, if there is one, has the empty name.
     pub groups: Vec<ApiGroup>,
     resources: BTreeMap<Gvr, Arc<Resource>>,
-    /// The groups with those of partial stores, too.
+    /// The groups, including those that only have partial stores.
     all_groups: Vec<ApiGroup>,
     /// Stores that have only a part of the objects.
     partial_stores: BTreeMap<Gvr, Arc<Resource>>,
-    /// Answer of `/version`.
+    /// The response to `/version`.
     pub version: VersionInfo,
-    /// OpenAPI; `None` where there is none, which gets 404.
+    /// The OpenAPI documents; `None` if there are none, and requests get 404.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Everything that the source cluster serves; `resources` are those of it that are served here.
+    /// Everything that the source cluster serves, including resources that are not served here.
     pub offers: Arc<UpstreamDiscovery>,
 }
 
@@ -44,7 +44,7 @@ pub struct ApiGroup {
 /// The body of `/version`, from the source cluster or from folder mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionInfo {
-    /// JSON object.
+    /// A JSON object.
     pub body: serde_json::Value,
 }
 
@@ -77,7 +77,7 @@ pub struct Resource {
     pub short_names: Arc<[String]>,
     /// Categories.
     pub categories: Arc<[String]>,
-    /// Rows below the resource in discovery, such as `status`.
+    /// Its subresources in discovery, such as `status`.
     pub subresources: Arc<[Subresource]>,
     /// `storageVersionHash` of discovery; empty where it is not known.
     pub storage_version_hash: String,
@@ -85,19 +85,19 @@ pub struct Resource {
     pub origin: ResourceOrigin,
     /// additionalPrinterColumns of a custom resource.
     pub printer_columns: Arc<[PrinterColumn]>,
-    /// Text of the Warning header, for deprecated versions.
+    /// The text of the Warning header; `None` if the version is not deprecated.
     pub deprecation_warning: Option<String>,
-    /// The definition of the resource: uid and generation of a CustomResourceDefinition; empty for built-in types. With
-    /// each generation kube-apiserver reads stored objects again, with defaults and pruning, and ends all watches; so
-    /// does fieldcache.
+    /// The state of its CustomResourceDefinition, as uid and generation; empty for built-in resources. With each
+    /// generation kube-apiserver reads stored objects again, with defaults and pruning, and ends all watches; so does
+    /// fieldcache.
     pub definition: String,
     /// Its selectable fields and extractor.
     pub extractor: Extractor,
-    /// Its data. A View's resource shares it with the one that it is of.
+    /// Its data. A resource of a View shares it with the resource of the whole server.
     pub state: Arc<ResourceState>,
-    /// Which objects the store has, if not all. Such a store is shown in Views only.
+    /// The selectors of the stored objects, if not all are stored. Such a store is shown in Views only.
     pub partial_store: Option<Arc<PartialStore>>,
-    /// The restriction of a View's resource.
+    /// The restriction of a resource of a View; `None` for one of the whole server.
     pub view_restriction: Option<Restriction>,
     /// What the request leaves out.
     pub dropped: Dropped,
@@ -115,7 +115,8 @@ pub struct PartialStore {
 /// Custom resources and built-in ones differ on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceOrigin {
-    /// Defined by a CustomResourceDefinition: list items carry kind and apiVersion, list keys are in alphabetical order.
+    /// Defined by a CustomResourceDefinition: list items carry kind and apiVersion, and list keys are in alphabetical
+    /// order.
     Custom,
     /// Compiled into the API server, or aggregated: list items carry neither, single objects carry both.
     BuiltIn,
@@ -133,7 +134,7 @@ pub struct Subresource {
 }
 
 impl Resource {
-    /// The resource with an empty state of its own.
+    /// The same resource with a new, empty state.
     pub fn with_new_state(&self) -> Resource {
         Resource { state: Arc::default(), ..self.clone() }
     }
@@ -147,7 +148,7 @@ impl Resource {
         }
     }
 
-    /// Whether the other one would be served in the same way, so that its store can be reused.
+    /// Whether both resources are served in the same way, so that one can use the store of the other.
     pub fn same_definition(&self, other: &Resource) -> bool {
         self.gvr == other.gvr
             && self.kind == other.kind
@@ -168,7 +169,8 @@ impl Resource {
 }
 
 impl Catalog {
-    /// A catalog of these groups and resources.
+    /// A catalog of these groups and resources. Only [`Catalog::store`] and [`Catalog::stores`] return those with a
+    /// partial store. `Catalog::groups` lacks the versions that have no other resources.
     pub fn new(
         groups: Vec<ApiGroup>,
         resources: impl IntoIterator<Item = Arc<Resource>>,
@@ -192,26 +194,26 @@ impl Catalog {
         Catalog { groups, resources, all_groups, partial_stores, version, documents: None, offers: Arc::default() }
     }
 
-    /// The same catalog with OpenAPI documents of this source.
+    /// The same catalog with the OpenAPI documents of this source.
     #[must_use]
     pub fn with_documents(mut self, documents: Arc<dyn DocumentSource>) -> Catalog {
         self.documents = Some(documents);
         self
     }
 
-    /// The catalog with everything that the cluster serves.
+    /// The same catalog with everything that the source cluster serves.
     #[must_use]
     pub fn with_offers(mut self, offers: UpstreamDiscovery) -> Catalog {
         self.offers = Arc::new(offers);
         self
     }
 
-    /// The resource of that name, if its store has all objects.
+    /// The resource of that name. `None` if there is none, or its store has only a part of the objects.
     pub fn resource(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
         self.resources.get(gvr)
     }
 
-    /// The resource of that name, including one with a partial store.
+    /// The resource of that name, including one with a partial store; `None` if there is none.
     pub fn store(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
         self.resource(gvr).or_else(|| self.partial_stores.get(gvr))
     }
@@ -221,7 +223,7 @@ impl Catalog {
         self.resources.values().chain(self.partial_stores.values())
     }
 
-    /// The readiness of the store of a resource.
+    /// The readiness of the store of a resource. A store that was not requested yet is not ready.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.store(gvr).map(|resource| resource.state.load_state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,
@@ -242,7 +244,7 @@ impl Catalog {
         self.resources.values()
     }
 
-    /// The group of that name.
+    /// The group of that name; `None` if there is none.
     pub fn group(&self, name: &str) -> Option<&ApiGroup> {
         self.groups.iter().find(|group| group.name == name)
     }

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Objects that their feed cannot read and does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableNames {
-    /// Their keys.
+    /// Their keys, NAMESPACE/NAME or NAME.
     pub names: BTreeSet<String>,
-    /// False when there may be others: a feed remembers a bounded number, and no name where none could be read.
+    /// False if there may be others: a feed stores a bounded number of names, and none of an object without a readable
+    /// name.
     pub are_all: bool,
 }
 
@@ -27,18 +28,18 @@ pub enum CheckOutcome {
     Ok,
     /// Store and source differ, twice in a row.
     Mismatch,
-    /// They could not be compared this time, and nothing is wrong with that.
+    /// Store and source could not be compared this time, which is not an error.
     Skipped,
-    /// The source gave no list.
+    /// The request for the list of the source failed.
     Failed,
 }
 
 impl CheckOutcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [CheckOutcome; 4] =
         [CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Skipped, CheckOutcome::Failed];
 
-    /// The value of a metric label.
+    /// The value of the metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckOutcome::Ok => "ok",
@@ -60,12 +61,12 @@ impl Checks {
     }
 
     /// The number of comparisons with this outcome.
-    pub fn ended(&self, outcome: CheckOutcome) -> u64 {
+    pub fn count_of(&self, outcome: CheckOutcome) -> u64 {
         self.0[outcome as usize].load(Ordering::Relaxed)
     }
 
     /// Whether no comparison has ended.
     pub fn is_empty(&self) -> bool {
-        CheckOutcome::ALL.iter().all(|outcome| self.ended(*outcome) == 0)
+        CheckOutcome::ALL.iter().all(|outcome| self.count_of(*outcome) == 0)
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
-/// A part of a caller's token.
+/// A value in a caller's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsumerClaim {
     /// The node on which the caller's Pod runs.
@@ -24,14 +24,14 @@ pub enum ConsumerClaim {
     ServiceAccountName,
 }
 
-/// What a View takes from its caller.
+/// The selection that a View makes of values of its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTerms {
-    /// Labels of fields, and what each must equal.
+    /// Labels of fields, and the claim that each must equal.
     pub fields: Vec<(String, ConsumerClaim)>,
     /// Keys of labels that must have the value that they have on the caller's Pod.
     pub match_label_keys: Vec<String>,
-    /// Keys of labels that must not have it.
+    /// Keys of labels that must not have the value that they have on the caller's Pod.
     pub mismatch_label_keys: Vec<String>,
 }
 
@@ -40,12 +40,12 @@ pub struct ConsumerTerms {
 pub struct ConsumerContext {
     /// The values of its token; none is empty.
     pub values: Vec<(ConsumerClaim, String)>,
-    /// The requirements that its Pod's labels make.
+    /// The requirements that the labels of its Pod make.
     pub labels: LabelSelector,
 }
 
 impl ConsumerTerms {
-    /// Whether all callers see the same.
+    /// Whether all callers see the same objects.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && !self.needs_pod()
     }
@@ -55,13 +55,14 @@ impl ConsumerTerms {
         !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
     }
 
-    /// Whether claims are used that only Pod-bound tokens have.
+    /// Whether claims are used that only tokens of Pods have.
     pub fn needs_claims_of_pod(&self) -> bool {
         let of_pod = [ConsumerClaim::NodeName, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         self.fields.iter().any(|(_, value)| of_pod.contains(value))
     }
 
-    /// The claims that the View uses, each once.
+    /// The claims that the View needs, each once: those of its fields, and those that identify the caller's Pod if its
+    /// labels are used.
     pub fn values(&self) -> Vec<ConsumerClaim> {
         let of_pod = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         let of_pod = of_pod.into_iter().filter(|_| self.needs_pod());

@@ -11,20 +11,20 @@ use crate::crd::Crd;
 use crate::extract::Extractor;
 use crate::model::{Gvr, Scope};
 
-/// Everything that is known at one point in time.
+/// The metadata of all resources at one point in time.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     /// By group, version and plural.
     pub resources: BTreeMap<Gvr, Definition>,
-    /// Definitions of custom resources that are established, by name.
+    /// Established CustomResourceDefinitions, by name.
     pub crds: BTreeMap<String, Arc<Crd>>,
-    /// Definitions of custom resources that cannot be read, by name, with the reason.
+    /// CustomResourceDefinitions that cannot be read, by name, with the reason.
     pub unreadable: BTreeMap<String, String>,
     /// Groups with their versions, preferred ones first.
     pub groups: Vec<ApiGroup>,
 }
 
-/// One resource of one version.
+/// The metadata of one version of a resource.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// Kind of an object.

@@ -7,11 +7,11 @@
 use bytes::Bytes;
 use flate2::Crc;
 
-/// A text as blocks.
+/// A compressed text, as blocks of a deflate stream.
 #[derive(Debug)]
 pub struct Deflated {
     /// The blocks.
     pub blocks: Bytes,
-    /// Checksum and length of the text.
+    /// The checksum and the length of the text.
     pub sum: Crc,
 }

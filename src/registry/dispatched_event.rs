@@ -15,28 +15,28 @@ use super::pod_head::PodHead;
 use crate::extract::Prune;
 use crate::store::{Change, HistoryCursor};
 
-/// Bytes of changes in the mailboxes of a resource together, each change counted once, with its serialized forms.
+/// The most bytes of changes in all mailboxes of a resource, each change counted once, with its serialized forms.
 /// Beyond this all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
 pub(super) const MOST_HELD_BYTES: usize = 16 << 20;
 
-/// Ways in which one change is written: see [`DispatchedEvent::line`].
+/// The number of lines in which a change can be written: see [`DispatchedEvent::line`].
 pub const LINES: usize = 18;
 
 /// A form of a change other than its lines: see [`DispatchedEvent::made`].
 #[derive(Clone, Debug)]
 pub struct LineForm {
-    /// The server numbers them.
+    /// The number of the form, which the server assigns.
     pub number: usize,
     /// The fields that a View prunes.
     pub prune: Option<Arc<Prune>>,
     /// Whether it is empty where the change alters nothing that it shows.
     pub is_quiet: bool,
-    /// The second in which it is written, where it shows ages.
+    /// The second since 1970 in which it is written, if it shows ages.
     pub second: Option<i64>,
 }
 
 impl LineForm {
-    /// Whether both keys are the same but for the time.
+    /// Whether both forms are the same, apart from the second.
     fn is_alike(&self, other: &LineForm) -> bool {
         let is_same_prune = match (&self.prune, &other.prune) {
             (Some(prune), Some(other)) => Arc::ptr_eq(prune, other),
@@ -49,7 +49,7 @@ impl LineForm {
 /// A change with its serialized forms so far.
 #[derive(Debug)]
 pub struct DispatchedEvent {
-    /// Its place in history.
+    /// Its position in history.
     pub place: HistoryCursor,
     /// The change.
     pub change: Arc<Change>,
@@ -60,10 +60,12 @@ pub struct DispatchedEvent {
     counted: Counted,
 }
 
-/// Bytes of a change in the count of its resource, until it has been read by all.
+/// The bytes of a change, which also count for its resource until all watches have read the change.
 #[derive(Debug)]
 struct Counted {
+    /// The bytes of all changes of the resource.
     held: Arc<AtomicUsize>,
+    /// The bytes of this change.
     bytes: AtomicUsize,
 }
 
@@ -93,6 +95,7 @@ impl Drop for Counted {
 }
 
 impl DispatchedEvent {
+    /// A change without serialized forms. `held` counts the bytes of all changes of its resource.
     pub(super) fn new(place: HistoryCursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> DispatchedEvent {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
         let (made, deflated) = (OnceCache::default(), OnceCache::default());
@@ -102,7 +105,8 @@ impl DispatchedEvent {
         routed
     }
 
-    /// The change as one of its lines, created by the first caller. The server numbers them.
+    /// The change as one of its lines, which `make` creates for the first caller. The server assigns `number`, less
+    /// than [`LINES`]; other lines are created at each call.
     pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
         match self.lines.get(number) {
             Some(line) => {
@@ -117,9 +121,9 @@ impl DispatchedEvent {
         }
     }
 
-    /// The change in a form that takes more work than a copy. One is the row of a Table, created once in each second in
-    /// which it is needed, because it shows ages. The other is an object of which a View leaves out a part. `None` when
-    /// it cannot be created.
+    /// The change in a form that takes more work than a copy, which `make` creates for the first caller. One such form
+    /// is the row of a Table, created once in each second in which it is needed, because it shows ages. Another is an
+    /// object of which a View leaves out a part. `None` if `make` fails.
     ///
     /// A form that would exceed the bound of the mailboxes is not cached.
     pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
@@ -136,8 +140,8 @@ impl DispatchedEvent {
         self.made.get_or_make(&self.counted, place, || form.clone(), length, make)
     }
 
-    /// One of the lines above, compressed by the first caller. A line that would exceed the bound of the mailboxes is
-    /// not cached.
+    /// A line of this change, compressed. `make` compresses it for the first caller. A result that would exceed the
+    /// bound of the mailboxes is not cached.
     pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
         // A cached value references its line, so no other line has this address.
         let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();
@@ -146,13 +150,14 @@ impl DispatchedEvent {
         self.deflated.get_or_make(&self.counted, place, || line.clone(), length, || Arc::new(make()))
     }
 
-    /// The Pod of the change for watches that follow it, parsed by the first.
+    /// The Pod of the change, which the first watch that follows it parses. `None` if the Pod was deleted or cannot be
+    /// parsed.
     pub(super) fn pod(&self) -> Option<&PodHead> {
         let read = || self.change.after.as_ref().and_then(PodHead::read).map(Box::new);
         self.pod.get_or_init(read).as_deref()
     }
 
-    /// The length of the object as JSON.
+    /// The length of the object as JSON, in bytes; of its last state if it was deleted.
     pub fn bytes(&self) -> usize {
         let object = self.change.after.as_ref().or(self.change.before.as_ref());
         object.map_or(0, |object| object.length())
@@ -163,11 +168,12 @@ impl DispatchedEvent {
 #[derive(Debug)]
 struct OnceCache<Key, Value>(Mutex<Vec<CachedValue<Key, Value>>>);
 
+/// A value of an [`OnceCache`], which may still be in creation.
 #[derive(Debug)]
 struct CachedValue<Key, Value> {
     key: Key,
     value: Arc<OnceLock<Value>>,
-    /// Bytes that were counted for it.
+    /// The bytes that were counted for it; 0 before it is created.
     counted: usize,
 }
 
@@ -178,7 +184,9 @@ impl<Key, Value> Default for OnceCache<Key, Value> {
 }
 
 impl<Key, Value: Clone> OnceCache<Key, Value> {
-    /// The value at a position, or a new one of this key, which is cached if its length fits.
+    /// The cached value whose index `place` returns, or a new one that `make` creates under `key`. It is cached if its
+    /// `length` in bytes fits into the bound of the resource, and counted in `counted`. Concurrent callers wait for the
+    /// first.
     fn get_or_make(
         &self,
         counted: &Counted,

@@ -28,20 +28,21 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
     fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
 }
 
-/// Locked while a whole document is created or converted to another form.
+/// Locked while a document of the whole server is created or encoded, so that only one is at a time.
 static MAKING_WHOLE: Mutex<()> = Mutex::new(());
 
-/// Last-Modified of a document: the time of the first response with it. All states of one document share it. What a
-/// View shows of a document does not change when only something else in the document changes. A reader of the part
-/// alone must not learn of that change.
+/// Last-Modified of a document: the time of the first response with its content. All states of one document share this
+/// value. The part of a document that a View shows keeps its time while only other parts change: a reader of the part
+/// must not learn of such a change.
 #[derive(Debug, Default)]
 pub(super) struct ServedSince(Mutex<ServedState>);
 
 #[derive(Debug, Default)]
 struct ServedState {
-    /// States so far.
+    /// The number of states so far.
     states: u64,
-    /// The newest state that a response has contained: its number, its hash and its time.
+    /// The newest state that a response has contained: its number, its hash, and the time of the first response with
+    /// that hash.
     answered: Option<(u64, String, Timestamp)>,
 }
 
@@ -50,15 +51,15 @@ impl ServedSince {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the next state.
-    fn state(&self) -> u64 {
+    /// Counts another state, and returns its number, from 1.
+    fn next_state(&self) -> u64 {
         let mut served = self.lock();
         served.states += 1;
         served.states
     }
 
-    /// Last-Modified of a state with this hash. A response may still have an earlier state while others have a later
-    /// one.
+    /// Last-Modified of a state, which has this hash. `now` is the time of the response. A response may still have an
+    /// earlier state than others had before; its time is `now`.
     fn last_modified(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
         let mut served = self.lock();
         match &mut served.answered {
@@ -75,7 +76,7 @@ impl ServedSince {
     }
 }
 
-/// Documents that do not change.
+/// Documents that do not change, as in folder mode.
 #[derive(Debug)]
 pub struct StaticDocuments {
     /// The Swagger 2 document.
@@ -85,7 +86,8 @@ pub struct StaticDocuments {
 }
 
 impl StaticDocuments {
-    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
+    /// Documents that these functions build on request: the Swagger 2 document, and the v3 documents by key, such as
+    /// `apis/apps/v1`.
     pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> StaticDocuments {
         StaticDocuments { v2: Arc::new(DocumentForms::v2(v2)), v3: Arc::new(DocumentSet::new(v3)) }
     }
@@ -101,7 +103,7 @@ impl DocumentSource for StaticDocuments {
     }
 }
 
-/// How a document is written.
+/// The encoding of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentEncoding {
     /// JSON.
@@ -110,38 +112,39 @@ pub enum DocumentEncoding {
     Protobuf,
 }
 
-/// All v3 documents of one state of the source. A document is built when first requested and then cached. A change of
-/// the source is a new set.
+/// All v3 documents of one state of the source. Documents are built when first requested and then cached. When the
+/// source changes, a new set replaces this one.
 #[derive(Debug)]
 pub struct DocumentSet {
     v3: BTreeMap<String, Arc<DocumentForms>>,
+    /// The index of the documents, with their hashes.
     index: OnceLock<OpenApiDocument>,
-    /// The state of the index.
+    /// The number of this state of the index in `since`.
     state: u64,
     since: Arc<ServedSince>,
 }
 
-/// Creates a document when it is first requested.
+/// Builds a document when it is first requested.
 pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl DocumentSet {
-    /// A set of documents from their builders by key, such as `apis/apps/v1`.
+    /// A set of documents that these functions build on request, by key, such as `apis/apps/v1`.
     pub fn new(v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
         DocumentSet::of_forms(v3.into_iter().map(|(key, build)| (key, Arc::new(DocumentForms::v3(build)))).collect())
     }
 
-    /// From documents of which some may be shared with an earlier set.
+    /// A set of documents, some of which an earlier set may share.
     pub fn of_forms(v3: BTreeMap<String, Arc<DocumentForms>>) -> DocumentSet {
         let since = Arc::<ServedSince>::default();
-        DocumentSet { v3, index: OnceLock::new(), state: since.state(), since }
+        DocumentSet { v3, index: OnceLock::new(), state: since.next_state(), since }
     }
 
-    /// The documents with the state of this counter.
-    pub(super) fn a_state_of(self, since: &Arc<ServedSince>) -> DocumentSet {
-        DocumentSet { state: since.state(), since: since.clone(), ..self }
+    /// The set, with its index as the next state of the index that `since` counts.
+    pub(super) fn into_next_state(self, since: &Arc<ServedSince>) -> DocumentSet {
+        DocumentSet { state: since.next_state(), since: since.clone(), ..self }
     }
 
-    /// The v3 document of a key, such as `apis/apps/v1`.
+    /// The v3 document of a key, such as `apis/apps/v1`; `None` if there is none.
     pub fn v3(&self, key: &str) -> Option<&DocumentForms> {
         self.v3.get(key).map(|forms| &**forms)
     }
@@ -150,22 +153,22 @@ impl DocumentSet {
         &self.v3
     }
 
-    /// Bytes of the created documents, without the index.
+    /// The bytes of the documents that were built, in all forms, without the index.
     pub(super) fn held_bytes(&self) -> usize {
         self.v3.values().map(|forms| forms.held_bytes()).sum()
     }
 
-    /// Whether the index has been created.
+    /// Whether the index has been built.
     pub fn is_made(&self) -> bool {
         self.index.get().is_some()
     }
 
-    /// Last-Modified of the index: the time of the first response with it.
+    /// Last-Modified of the index: the time of the first response with its content. `now` is the time of the response.
     pub fn since(&self, now: Timestamp) -> Timestamp {
         self.since.last_modified(self.state, &self.index().hash, now)
     }
 
-    /// The index of the v3 documents. Builds them all, for their hashes.
+    /// The index of the v3 documents. Builds all documents for their hashes.
     pub fn index(&self) -> &OpenApiDocument {
         self.index.get_or_init(|| {
             let hashes = self.v3.iter().map(|(key, lazy)| (key.as_str(), lazy.document().hash.as_str()));
@@ -174,7 +177,7 @@ impl DocumentSet {
     }
 }
 
-/// One document in all its forms.
+/// One document in all its forms, which are created on request and cached.
 pub struct DocumentForms {
     build: Build,
     encode: fn(&Value) -> Vec<u8>,
@@ -182,7 +185,7 @@ pub struct DocumentForms {
     protobuf: OnceLock<Bytes>,
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
-    /// Whether it is made of a whole one.
+    /// Whether it is created from a document of the whole server.
     is_part: bool,
     state: u64,
     since: Arc<ServedSince>,
@@ -215,45 +218,46 @@ impl DocumentForms {
             gzipped_json: OnceLock::new(),
             gzipped_protobuf: OnceLock::new(),
             is_part: false,
-            state: since.state(),
+            state: since.next_state(),
             since,
         }
     }
 
-    /// A part of a whole document, the next state of a View's document.
-    pub(super) fn part(self, since: &Arc<ServedSince>) -> DocumentForms {
-        DocumentForms { is_part: true, state: since.state(), since: since.clone(), ..self }
+    /// The document as the part of a whole document that a View shows, and as the next state that `since` counts.
+    pub(super) fn into_part(self, since: &Arc<ServedSince>) -> DocumentForms {
+        DocumentForms { is_part: true, state: since.next_state(), since: since.clone(), ..self }
     }
 
-    /// Waits until no other whole document is being created. The documents that a part is created from wait for
-    /// themselves.
-    fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+    /// Waits until no other whole document is being created or encoded. `None` without waiting for a part: the whole
+    /// document that it needs waits itself.
+    fn lock_whole(&self) -> Option<MutexGuard<'static, ()>> {
         (!self.is_part).then(|| MAKING_WHOLE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Last-Modified: the time of the first response with it.
+    /// Last-Modified of the document: the time of the first response with its content. `now` is the time of the
+    /// response.
     pub fn since(&self, now: Timestamp) -> Timestamp {
         self.since.last_modified(self.state, &self.document().hash, now)
     }
 
-    /// Whether the form in one encoding has been created. The hash is that of the JSON.
+    /// Whether the document has been built in this encoding, and its hash is known.
     pub fn is_made(&self, encoding: DocumentEncoding) -> bool {
         self.json.get().is_some() && (encoding == DocumentEncoding::Json || self.protobuf.get().is_some())
     }
 
-    /// Whether the compressed form of this encoding exists.
+    /// Whether the compressed form of this encoding has been created.
     pub fn is_gzipped(&self, encoding: DocumentEncoding) -> bool {
         self.is_made(encoding) && self.gzipped_in(encoding).get().is_some()
     }
 
-    /// The bytes of the created forms.
+    /// The bytes of all forms that were created.
     pub(super) fn held_bytes(&self) -> usize {
         let others = [&self.protobuf, &self.gzipped_json, &self.gzipped_protobuf];
         let json = self.json.get().map_or(0, |document| document.json.len());
         json + others.iter().filter_map(|form| form.get()).map(Bytes::len).sum::<usize>()
     }
 
-    /// The compressed form for an encoding.
+    /// The place of the compressed form of an encoding, empty before its creation.
     fn gzipped_in(&self, encoding: DocumentEncoding) -> &OnceLock<Bytes> {
         match encoding {
             DocumentEncoding::Json => &self.gzipped_json,
@@ -264,7 +268,7 @@ impl DocumentForms {
     /// The document as JSON, with its hash.
     pub fn document(&self) -> &OpenApiDocument {
         self.json.get_or_init(|| {
-            let _one = self.turn();
+            let _one = self.lock_whole();
             OpenApiDocument::new(&(self.build)())
         })
     }
@@ -284,13 +288,12 @@ impl DocumentForms {
 
     fn protobuf(&self) -> Bytes {
         let document = self.document();
-        let _one = self.turn();
+        let _one = self.lock_whole();
         Bytes::from((self.encode)(&value_of(document)))
     }
 }
 
-/// The value of a document. It is parsed again instead of cached: few requests need it, and it takes several times as
-/// much memory.
+/// The parsed JSON of a document. It is not cached: few requests need it, and it takes several times as much memory.
 pub(super) fn value_of(document: &OpenApiDocument) -> Value {
     tree::shallow(&document.json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
 }

@@ -22,16 +22,16 @@ use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionI
 
 use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
 
-/// Changes that wait for one watch; with more, it reads history instead.
+/// The most changes that wait for one watch; with more, it reads history instead.
 const MOST_PENDING: usize = 64;
-/// Bytes of objects that wait for one watch, as JSON.
+/// The most bytes of objects that wait for one watch, as JSON. One change may be longer.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 
 /// The position up to which changes have been dispatched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
     epoch: u64,
-    /// The place after the last event change.
+    /// The position after the last dispatched change.
     end: HistoryCursor,
     version: Version,
     /// The last range of versions between the states before and after a relist, whose changes are unknown.
@@ -42,51 +42,61 @@ struct Reached {
 #[derive(Debug, Default)]
 pub struct EventDispatcher {
     table: Mutex<Table>,
-    /// Written after everything up to there lies in its mailboxes, read before they are looked into.
+    /// Written after all changes up to there are in the mailboxes; read before a mailbox is read.
     reached: Mutex<Reached>,
-    /// Bytes of the changes in mailboxes.
+    /// Bytes of the changes in all mailboxes.
     held: Arc<AtomicUsize>,
 }
 
+/// The subscriptions and their mailboxes.
 #[derive(Debug, Default)]
 struct Table {
+    /// Finds the subscriptions that a change may concern.
     routes: SubscriptionIndex,
+    /// The mailbox of each subscription, by its id; `None` for an unused id.
     boxes: Vec<Option<Arc<Mailbox>>>,
+    /// The unused ids.
     free: Vec<SubscriptionId>,
-    /// The selections of all subscriptions, each once, and how many subscriptions have it.
+    /// The selections of all subscriptions, each once, and the number of subscriptions that have it.
     selections: HashMap<Arc<CompactSelection>, usize>,
-    /// Subscriptions that are notified of every snapshot, with or without changes.
+    /// Subscriptions that are woken for every snapshot, with or without changes.
     wants_progress: BTreeSet<SubscriptionId>,
 }
 
+/// The changes that wait for one watch.
 #[derive(Debug, Default)]
 struct Mailbox(Mutex<Mail>);
 
+/// The contents of a mailbox.
 #[derive(Debug)]
 struct Mail {
     pending: Vec<Arc<DispatchedEvent>>,
+    /// Bytes of the objects in `pending`, as JSON.
     bytes: usize,
-    /// More changes arrived than it stores: history has them.
+    /// More changes arrived than fit, so the watch must read history.
     overflowed: bool,
+    /// Whether the watch must wake up: something arrived since its last wait.
     has_changed: bool,
+    /// Wakes the watch while it waits.
     reader: Option<Waker>,
 }
 
 impl Default for Mail {
-    /// A reader begins with history: changes that were published before it subscribed are not in its mailbox.
+    /// A new mailbox counts as overflowed, so that its watch reads history first: the changes before the subscription
+    /// are only there.
     fn default() -> Mail {
         Mail { pending: Vec::new(), bytes: 0, overflowed: true, has_changed: true, reader: None }
     }
 }
 
 impl Mail {
-    /// Takes the waker of a sleeping reader, since there is something to read.
+    /// Marks the mailbox as changed. Returns the waker of a waiting watch.
     fn take_waker(&mut self) -> Option<Waker> {
         self.has_changed = true;
         self.reader.take()
     }
 
-    /// Drops all events, so that the watch reads history instead. Returns its waker.
+    /// Drops all changes, so that the watch reads history instead. Returns the waker of a waiting watch.
     fn overflow(&mut self) -> Option<Waker> {
         self.pending = Vec::new();
         self.bytes = 0;
@@ -94,12 +104,12 @@ impl Mail {
         self.take_waker()
     }
 
-    /// Drops the pending changes; the reader finds them in history.
-    fn empty(&mut self) -> Option<Waker> {
+    /// Like [`Mail::overflow`], if there are any changes; otherwise does nothing.
+    fn overflow_if_pending(&mut self) -> Option<Waker> {
         if self.pending.is_empty() { None } else { self.overflow() }
     }
 
-    /// Appends an event, or overflows. Returns the waker of a waiting watch.
+    /// Appends a change, or overflows if it does not fit. Returns the waker of a waiting watch.
     fn put(&mut self, event: &Arc<DispatchedEvent>) -> Option<Waker> {
         if self.overflowed {
             return self.take_waker();
@@ -118,7 +128,7 @@ fn lock<Held>(mutex: &Mutex<Held>) -> MutexGuard<'_, Held> {
 }
 
 impl EventDispatcher {
-    /// Delivers the new changes of a snapshot.
+    /// Delivers the changes since the last snapshot, and wakes the watches that they concern.
     pub fn route(&self, snapshot: &Snapshot) {
         let mut readers = Vec::new();
         let table = lock(&self.table);
@@ -131,7 +141,7 @@ impl EventDispatcher {
         };
         let is_continued = reached.epoch == before.epoch && reached.relist_gap == before.relist_gap;
         match snapshot.changes(before.end).filter(|_| is_continued) {
-            // Rare changes that concern every watch are read from history, which has all of them.
+            // A relist or another epoch concerns every watch. The watches read it from history, which is complete.
             None => readers.extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
@@ -142,7 +152,8 @@ impl EventDispatcher {
                     table.routes.candidates(change, &mut touched);
                     if !touched.ids().is_empty() {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
-                            readers.extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).empty()));
+                            readers
+                                .extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow_if_pending()));
                         }
                         let event = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
                         let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
@@ -159,7 +170,7 @@ impl EventDispatcher {
         readers.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes all watches: the snapshot is gone, or of another epoch.
+    /// Empties all mailboxes and wakes all watches: there is no snapshot any more.
     pub fn interrupt(&self) {
         let table = lock(&self.table);
         let readers: Vec<Waker> = table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow()).collect();
@@ -172,7 +183,8 @@ impl EventDispatcher {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Adds a subscription. One that is `wants_progress` is also notified of snapshots without changes.
+    /// Adds a subscription for the changes that may concern a selection. With `wants_progress`, it is also woken for
+    /// snapshots without changes.
     pub fn subscribe(self: &Arc<EventDispatcher>, selection: &Selection, wants_progress: bool) -> Subscription {
         let compact = CompactSelection::new(selection);
         let mailbox = Arc::new(Mailbox::default());
@@ -185,13 +197,13 @@ impl EventDispatcher {
         if let Some(place) = table.boxes.get_mut(id as usize) {
             *place = Some(mailbox.clone());
         }
-        let stand = table.routes.insert(id, selection);
+        let stored_keys = table.routes.insert(id, selection);
         let selection = table.shared(compact);
         if wants_progress {
             table.wants_progress.insert(id);
         }
         drop(table);
-        Subscription { router: self.clone(), id, mailbox, selection, stand }
+        Subscription { dispatcher: self.clone(), id, mailbox, selection, stored_keys }
     }
 }
 
@@ -209,7 +221,7 @@ impl Table {
         self.boxes.len() == self.free.len()
     }
 
-    /// An equal selection of another subscription, if there is one.
+    /// Counts one more subscription with this selection. Returns the selection, shared with equal ones.
     fn shared(&mut self, selection: CompactSelection) -> Arc<CompactSelection> {
         let selection = match self.selections.get_key_value(&selection) {
             Some((existing, _)) => existing.clone(),
@@ -232,27 +244,29 @@ impl Table {
 /// The contents of a mailbox.
 #[derive(Debug)]
 pub enum MailboxContents {
-    /// Everything since its place that may concern it, in order. It may have read the first of them from history.
+    /// All changes since the position of the watch that may concern it, in order. The watch may have read the first
+    /// ones from history.
     Changes {
         /// The changes.
         changes: Vec<Arc<DispatchedEvent>>,
         /// The position after all changes that were dispatched.
         end: HistoryCursor,
-        /// The version that they reach: everything that concerns the watch up to here is among them.
+        /// The version of that position: every change up to it that concerns the watch is in `changes`.
         version: Version,
     },
-    /// It must read history from its place.
+    /// The watch must read history from its position.
     Overflowed,
 }
 
-/// One watch's place in the router; dropped, it is forgotten.
+/// The subscription of one watch. Dropping it removes it from the dispatcher.
 #[derive(Debug)]
 pub struct Subscription {
-    router: Arc<EventDispatcher>,
+    dispatcher: Arc<EventDispatcher>,
     id: SubscriptionId,
     mailbox: Arc<Mailbox>,
     selection: Arc<CompactSelection>,
-    stand: StoredKeys,
+    /// The keys under which the index has the subscription; needed to remove it.
+    stored_keys: StoredKeys,
 }
 
 impl Subscription {
@@ -261,15 +275,15 @@ impl Subscription {
         &self.selection
     }
 
-    /// Memory for its selection, in bytes, including what it shares with others.
+    /// The memory of its selection, in bytes, including what it shares with others.
     pub fn held_bytes(&self) -> usize {
-        self.selection.held_bytes() + self.stand.held_bytes()
+        self.selection.held_bytes() + self.stored_keys.held_bytes()
     }
 
-    /// Takes the contents of the mailbox.
+    /// Takes the contents of the mailbox, and leaves it empty.
     pub fn take(&self) -> MailboxContents {
         // Before the mailbox is opened: its contents then reach at least this far.
-        let reached = *lock(&self.router.reached);
+        let reached = *lock(&self.dispatcher.reached);
         let mut mail = lock(&self.mailbox.0);
         mail.bytes = 0;
         if std::mem::take(&mut mail.overflowed) {
@@ -281,7 +295,7 @@ impl Subscription {
         MailboxContents::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
     }
 
-    /// Puts back the unread rest of the contents that were taken last.
+    /// Puts back the unread rest of the contents that were taken last, before later changes.
     pub fn put_back(&self, mut rest: Vec<Arc<DispatchedEvent>>) {
         let mut mail = lock(&self.mailbox.0);
         if mail.overflowed {
@@ -307,7 +321,7 @@ impl Subscription {
         lock(&self.mailbox.0).overflowed
     }
 
-    /// Waits until something has come since the last wait; safe to drop at any point.
+    /// Waits until the mailbox has changed since the last wait; safe to drop at any point.
     pub async fn changed(&self) {
         std::future::poll_fn(|context| {
             let mut mail = lock(&self.mailbox.0);
@@ -326,8 +340,8 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut table = lock(&self.router.table);
-        table.routes.remove(self.id, &self.stand);
+        let mut table = lock(&self.dispatcher.table);
+        table.routes.remove(self.id, &self.stored_keys);
         table.release(&self.selection);
         table.wants_progress.remove(&self.id);
         if let Some(place) = table.boxes.get_mut(self.id as usize) {

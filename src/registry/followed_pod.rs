@@ -13,21 +13,24 @@ use crate::query::{FieldTerm, Selection};
 use crate::selector::{LabelSelector, Operator};
 use crate::store::Snapshot;
 
-/// A Pod of whose labels or name a selection was made.
+/// The Pod of a caller, on which the selection of a watch depends.
 #[derive(Debug)]
 pub struct FollowedPod {
+    /// The resource of Pods.
     state: Arc<ResourceState>,
     subscription: Subscription,
     key: String,
     uid: String,
     terms: Arc<ConsumerTerms>,
-    /// The version of the Pod that was read.
+    /// The resourceVersion of the Pod when it was read.
     version: Version,
+    /// The requirements that its labels made then.
     labels: LabelSelector,
 }
 
 impl FollowedPod {
-    /// Follows a Pod of this store; `None` if no Pod has that uid.
+    /// Follows the Pod of a caller, which is read from `snapshot`. `state` is the resource of Pods, and `terms` are
+    /// those of the View. `None` if no Pod has that namespace, name and uid.
     pub fn new(
         state: &Arc<ResourceState>,
         snapshot: &Snapshot,
@@ -41,7 +44,7 @@ impl FollowedPod {
             ..Selection::default()
         };
         let key = format!("{namespace}/{name}");
-        // Changes since the snapshot are found at the first look: a new mailbox is marked as overflowed.
+        // Changes since the snapshot are found at the first check: a new mailbox counts as overflowed.
         let subscription = state.dispatcher().subscribe(&selection, false);
         let pod = snapshot.get(&key)?;
         let labels = PodHead::read(pod)?.selector_of_labels(uid, terms)?;
@@ -49,17 +52,18 @@ impl FollowedPod {
         Some(FollowedPod { state, subscription, key, uid, terms, version, labels })
     }
 
-    /// The requirements that its labels make.
+    /// The requirements that its labels made when it was read.
     pub fn labels(&self) -> &LabelSelector {
         &self.labels
     }
 
-    /// Whether only the existence of the Pod matters.
+    /// Whether only the existence of the Pod matters, not its labels.
     pub fn is_without_labels(&self) -> bool {
         !self.terms.needs_pod()
     }
 
-    /// Whether the requirements have changed, or the Pod is gone.
+    /// Whether the requirements have changed since the Pod was read, or the Pod is gone or replaced. Call it after
+    /// [`FollowedPod::changed`]: without a new change of the Pod, the result is false.
     pub fn is_changed(&self) -> bool {
         let last = match self.subscription.take() {
             MailboxContents::Changes { mut changes, .. } => match changes.pop() {
@@ -73,8 +77,8 @@ impl FollowedPod {
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();
                 };
-                // The mailbox may be behind the state. If it is not, all watches that follow the Pod share what is read
-                // of it.
+                // The snapshot may be newer than the last change in the mailbox. If it is not, all watches that follow
+                // the Pod share the parsed Pod.
                 let is_last = |event: &Arc<DispatchedEvent>| {
                     event.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
                 };
@@ -85,7 +89,7 @@ impl FollowedPod {
                 labels.as_ref() != Some(&self.labels)
             }
             LoadState::Gone(_) => true,
-            // The state of the Pod is unknown for now, and the caller has the right to what was shown.
+            // The state of the Pod is unknown for now, and the caller was allowed to see what was shown.
             LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
         }
     }

@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::model::Version;
 
-/// How long one awaited for a version is pursued: as long as its reader waits.
+/// How long progress is requested for an awaited version: as long as its reader waits.
 const WISH: Duration = Duration::from_secs(3);
 
-/// How long a source takes to report progress after a request. A watch with timeoutSeconds=3 sends a bookmark after 0.5
-/// to 1.4 s (measured with kube-apiserver 1.36).
+/// How long a source takes to report progress on request. A watch with timeoutSeconds=3 sends a bookmark after 0.5 to
+/// 1.4 s (measured with kube-apiserver 1.36).
 const PROGRESS_TAKES: Duration = Duration::from_millis(1_500);
 
-/// For this long after the source has reported its version, versions that are far ahead of it are rejected without
-/// another request.
+/// How long a version that the source reported is used to reject versions that are far ahead of it, without another
+/// request.
 const SOURCE_VERSION_VALID: Duration = Duration::from_secs(5);
 
-/// A version is far ahead if the cluster cannot have reached it within [`SOURCE_VERSION_VALID`]: etcd makes fewer than
-/// 100,000 writes a second.
+/// How far ahead a version must be. A cluster cannot make this many writes within [`SOURCE_VERSION_VALID`]: etcd makes
+/// fewer than 100,000 a second.
 const FAR: u64 = 1_000_000;
 
 /// The progress of one store.
@@ -32,22 +32,25 @@ const FAR: u64 = 1_000_000;
 pub struct Freshness {
     /// The last version that the source reported on request.
     source_version: watch::Sender<Option<SourceVersion>>,
+    /// The last progress notification.
     proof: watch::Sender<Proof>,
+    /// The highest version that readers wait for.
     awaited: watch::Sender<Option<AwaitedVersion>>,
 }
 
-/// The newest version of a source, at some moment after it was requested.
+/// The newest version of the source at some moment after `requested_at`.
 #[derive(Clone, Copy, Debug)]
 struct SourceVersion {
     requested_at: Instant,
     version: Version,
 }
 
+/// The last progress notification of the source.
 #[derive(Clone, Debug, Default)]
 struct Proof {
-    /// When the source last reported progress; `None` where nothing can lag: a folder.
+    /// The time of that notification; `None` before the first one, and for a folder, which cannot lag.
     made: Option<Instant>,
-    /// The obstacle since then.
+    /// Why there was no progress since then, if that is known.
     trouble: Option<String>,
 }
 
@@ -59,10 +62,11 @@ struct Proof {
     .most.as_secs_f64(),
     .trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default()
 )]
+/// The error for a store without progress for too long.
 pub struct Lagging {
-    /// Since the last progress notification.
+    /// The time since the last progress notification.
     pub lag: Duration,
-    /// The accepted lag.
+    /// The maximum lag that the reader accepts.
     pub most: Duration,
     /// The cause, if it is known.
     pub trouble: Option<String>,
@@ -74,6 +78,7 @@ struct AwaitedVersion {
     version: Version,
     /// When the last reader began to wait.
     since: Instant,
+    /// When its wait ends.
     until: Instant,
 }
 
@@ -88,8 +93,7 @@ impl Default for Freshness {
 }
 
 impl Freshness {
-    /// Records for a feed that the source reported progress at this moment. A moment before the last one changes
-    /// nothing.
+    /// For feeds: records that the source reported progress at this moment. Ignored if a later moment is recorded.
     pub fn note_progress(&self, made: Instant) {
         self.proof.send_if_modified(|proof| {
             let is_newer = proof.made.is_none_or(|last| last <= made);
@@ -100,32 +104,32 @@ impl Freshness {
         });
     }
 
-    /// Notes that the source is interrupted, with the cause as text.
-    pub fn interrupted(&self, trouble: String) {
+    /// For feeds: records why the source reports no progress now.
+    pub fn note_interruption(&self, trouble: String) {
         self.proof.send_modify(|proof| proof.trouble = Some(trouble));
     }
 
-    /// Resets everything when the store is unloaded.
+    /// Resets everything, because a new store is loaded.
     pub fn forget(&self) {
         self.proof.send_replace(Proof::default());
         self.source_version.send_replace(None);
     }
 
-    /// The time of the last progress notification; `None` where nothing can lag.
+    /// The time of the last progress notification; `None` before the first one, and for a folder, which cannot lag.
     pub fn last_progress(&self) -> Option<Instant> {
         self.proof.borrow().made
     }
 
-    /// The time since the last progress notification; zero where nothing can lag.
+    /// The time since the last progress notification; zero without one.
     pub fn lag(&self) -> Duration {
         self.last_progress().map_or(Duration::ZERO, |made| made.elapsed())
     }
 
-    /// Waits until the lag is at most `most`, because a notification may be on its way, but no longer than `patience`.
+    /// Waits until the lag is at most `most`, because a notification may be on its way, but for at most `patience`.
     ///
     /// # Errors
     /// The remaining lag, with its cause if that is known.
-    pub async fn at_most(&self, most: Duration, patience: Duration) -> Result<(), Lagging> {
+    pub async fn wait_for_lag(&self, most: Duration, patience: Duration) -> Result<(), Lagging> {
         if self.lag() <= most {
             return Ok(());
         }
@@ -137,7 +141,8 @@ impl Freshness {
         }
     }
 
-    /// Records the newest version of the source, which was requested at this moment.
+    /// Records the newest version of the source, and when it was requested. Ignored if the result of a later request is
+    /// recorded.
     pub fn note_source_version(&self, requested_at: Instant, version: Version) {
         self.source_version.send_if_modified(|current| {
             let is_newer = current.is_none_or(|current| current.requested_at <= requested_at);
@@ -170,9 +175,9 @@ impl Freshness {
         true
     }
 
-    /// Waits until the source has reported, on a request made at or after a moment, that it has not reached a version.
-    /// Then no client can have seen that version there before. Safe to drop at any point.
-    pub async fn lacks(&self, version: Version, since: Instant) {
+    /// Waits until the source has reported, in response to a request at or after `since`, that it has not reached a
+    /// version. No client can then have seen that version there before `since`. Safe to drop at any point.
+    pub async fn wait_until_lacking(&self, version: Version, since: Instant) {
         let mut statements = self.source_version.subscribe();
         let lacks = |current: &Option<SourceVersion>| {
             current.is_some_and(|current| current.requested_at >= since && current.version < version)
@@ -182,7 +187,8 @@ impl Freshness {
         }
     }
 
-    /// Whether the source has answered after the last reader began to wait, and has not reached the version.
+    /// Whether the source has reported, in response to a request after the last reader began to wait, that it has not
+    /// reached the version.
     fn is_answered(&self, awaited: &AwaitedVersion) -> bool {
         let source_version = *self.source_version.borrow();
         source_version.is_some_and(|source_version| {
@@ -190,30 +196,34 @@ impl Freshness {
         })
     }
 
-    /// For feeds: the version that a reader waits for, if a store at version `reached` does not have it.
+    /// For feeds: the version that a reader waits for. `None` if there is none, the store (at version `reached`) has
+    /// it, or the source has not reached it either.
     pub fn awaited(&self, reached: Version) -> Option<Version> {
         let awaited = *self.awaited.borrow();
         let awaited = awaited.filter(|awaited| awaited.version > reached && awaited.until > Instant::now());
         awaited.filter(|awaited| !self.is_answered(awaited)).map(|awaited| awaited.version)
     }
 
-    /// When the next progress must be requested so that it arrives before the lag exceeds what readers accept.
+    /// When the next progress must be requested so that it arrives before the lag exceeds `max_lag`. `None` without any
+    /// progress yet.
     fn due(&self, max_lag: Duration) -> Option<Instant> {
         let made = self.last_progress()?;
-        // Bookmarks come about once a minute by themselves; with the usual limit of 90 s this comes a little after them.
+        // Bookmarks come about once a minute by themselves; with the usual limit of 90 s this comes a little after
+        // them.
         Some(made + (max_lag * 3 / 4).min(max_lag.saturating_sub(PROGRESS_TAKES)))
     }
 
-    /// For feeds, before they open a watch: whether the source must report progress now.
+    /// For feeds, before they open a watch: whether the source must report progress now. `reached` is the version of
+    /// the store, and `max_lag` the lag that readers accept.
     pub fn needs_progress(&self, reached: Version, max_lag: Duration) -> bool {
         self.awaited(reached).is_some() || self.due(max_lag).is_some_and(|due| due <= Instant::now())
     }
 
-    /// For feeds, while a watch is open: waits until the source must report progress. Safe to drop at any point.
+    /// For feeds, while a watch is open: waits until [`Freshness::needs_progress`] is true. Safe to drop at any point.
     pub async fn progress_needed(&self, reached: Version, max_lag: Duration) {
         let mut wishes = self.awaited.subscribe();
         while !self.needs_progress(reached, max_lag) {
-            // Never: there was no progress yet that could become old.
+            // Long enough: without any progress yet, only an awaited version ends the wait.
             let never = Instant::now() + Duration::from_secs(3600);
             let due = self.due(max_lag).unwrap_or(never);
             tokio::select! {

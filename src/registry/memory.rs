@@ -18,17 +18,18 @@ use crate::store::Pinned;
 /// Why a store is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "memory limit: this resource is not loaded, because all loaded resources take {held}{} and --memory-limit is {limit}; \
-     the loaded ones are not evicted for it. Raise --memory-limit, or read fewer resources: a resource without \
-     requests is unloaded after 15 minutes",
-    if *needed == Bytes(0) { String::new() } else { format!(" without it, it needs more than {needed}") }
+    "memory limit: this resource is not loaded. The other resources take {held}{} and --memory-limit is {limit}. \
+     fieldcache does not evict loaded resources for a new one. Raise --memory-limit, or stop reading other resources: \
+     fieldcache unloads a resource 15 minutes after its last request",
+    if *needed == Bytes(0) { String::new() } else { format!(", this one needs more than {needed},") }
 )]
+/// Why the memory limit rejects a store.
 pub struct OverMemory {
     /// `--memory-limit`.
     pub limit: Bytes,
-    /// Memory of all stores when it was rejected, without its own.
+    /// The memory of all other stores when it was rejected.
     pub held: Bytes,
-    /// Its own memory when it was cancelled; 0 for one that had not begun.
+    /// Its own memory when its list was cancelled; 0 if its list had not begun.
     pub needed: Bytes,
 }
 
@@ -37,19 +38,23 @@ pub struct OverMemory {
 pub struct Memory {
     /// `None`: no limit.
     limit: Option<u64>,
+    /// The memory of all stores, in bytes.
     held: AtomicU64,
+    /// See [`Memory::pinned`].
     pinned: Arc<Pinned>,
     /// The stores that may be unloaded.
     stores: Mutex<Vec<Weak<Counted>>>,
 }
 
-/// The memory of one store, as the others see it.
+/// The memory of one store, in bytes, as [`Memory`] sees it.
 #[derive(Debug, Default)]
 struct Counted {
     bytes: AtomicU64,
-    /// Its memory when it was first served; 0 before.
+    /// Its memory when it was first served; 0 before, and after the store has ended.
     at_first: AtomicU64,
+    /// Whether the feed must drop the store.
     must_unload: AtomicBool,
+    /// Wakes the task that must drop the store.
     notify: Arc<Notify>,
 }
 
@@ -58,7 +63,7 @@ impl Counted {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// By how much the store has grown since it was first served.
+    /// The bytes by which the store has grown since it was first served.
     fn growth(&self) -> u64 {
         match self.at_first.load(Ordering::Relaxed) {
             0 => 0,
@@ -87,7 +92,7 @@ impl Memory {
         Bytes(self.held.load(Ordering::Relaxed))
     }
 
-    /// The memory that readers retain of past states of all stores; it has a bound of its own.
+    /// The memory of past states of all stores that readers still use; it has a bound of its own.
     pub fn pinned(&self) -> &Arc<Pinned> {
         &self.pinned
     }
@@ -97,19 +102,20 @@ impl Memory {
         self.limit.is_some_and(|limit| self.held().0 > limit)
     }
 
-    /// The error when a store that needs more than `needed` cannot be loaded now; `None` when it can.
-    pub fn refuses(&self, needed: Bytes) -> Option<OverMemory> {
+    /// The error if a store that needs more than `needed` cannot be loaded now; `None` if it can. With `needed` 0, any
+    /// free memory is enough.
+    pub fn rejection(&self, needed: Bytes) -> Option<OverMemory> {
         let (limit, held) = (self.limit()?, self.held());
         // At the limit no store fits, and past it an unloaded one must not come back immediately.
         (held.0.saturating_add(needed.0) >= limit.0).then_some(OverMemory { limit, held, needed })
     }
 
-    /// An empty account of something that is never unloaded.
+    /// A new account that is never unloaded.
     pub fn open(self: &Arc<Memory>) -> Account {
         Account { memory: self.clone(), counted: Arc::default() }
     }
 
-    /// An empty account of a store, which may have to be unloaded; see [`Account::let_go`].
+    /// A new account of a store that may have to be unloaded; see [`Account::unload_notice`].
     pub fn open_store(self: &Arc<Memory>) -> Account {
         let account = self.open();
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,9 +124,9 @@ impl Memory {
         account
     }
 
-    /// Unloads the store that has grown most, if all together exceed the limit by half, and those that were unloaded
-    /// before have gone.
-    fn bound(&self) {
+    /// If all stores exceed the limit by half, orders the store that has grown most to unload. Does nothing while
+    /// another store is still unloading.
+    fn unload_if_over(&self) {
         if self.limit.is_none_or(|limit| self.held().0 <= limit + limit / 2) {
             return;
         }
@@ -136,7 +142,7 @@ impl Memory {
     }
 }
 
-/// The memory of one store. It is dropped with the store, which subtracts its bytes.
+/// The memory of one store. When it is dropped, its bytes no longer count.
 #[derive(Debug)]
 pub struct Account {
     memory: Arc<Memory>,
@@ -144,7 +150,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Sets the current memory of the store; true when that takes all stores from within the limit to above it.
+    /// Sets the current memory of the store, in bytes. True if all stores exceed the limit now and did not before.
     pub fn set(&mut self, bytes: u64) -> bool {
         let held = &self.memory.held;
         let was = self.counted.bytes.swap(bytes, Ordering::Relaxed);
@@ -158,31 +164,32 @@ impl Account {
             (before, before - less)
         };
         if after > before {
-            self.memory.bound();
+            self.memory.unload_if_over();
         }
         self.memory.limit.is_some_and(|limit| before <= limit && after > limit)
     }
 
-    /// Notes that the store is served with its current memory: growth is measured from here.
-    pub fn serve(&self) {
+    /// Records that the store is served for the first time: growth is measured from its current memory. Later calls
+    /// change nothing.
+    pub fn note_served(&self) {
         let bytes = self.counted.bytes().max(1);
         // An error means that it was served before.
         let _ = self.counted.at_first.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Notes that the store is gone, and only readers retain the rest of it: it cannot be unloaded.
-    pub fn end(&self) {
+    /// Records that the store has ended. Readers may still use parts of it, but it cannot be unloaded.
+    pub fn note_ended(&self) {
         self.counted.at_first.store(0, Ordering::Relaxed);
         self.counted.must_unload.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the store must be unloaded: all stores take too much, and this one has grown most.
+    /// Whether the store must be unloaded: all stores exceed the limit by half, and this one has grown most.
     pub fn must_unload(&self) -> bool {
         self.counted.must_unload()
     }
 
-    /// Waits until the store must be unloaded.
-    pub fn let_go(&self) -> Arc<Notify> {
+    /// Notified when the feed must drop the store: it must be unloaded, or its first list was cancelled.
+    pub fn unload_notice(&self) -> Arc<Notify> {
         self.counted.notify.clone()
     }
 

@@ -21,11 +21,11 @@ pub enum PanicOrigin {
 }
 
 impl PanicOrigin {
-    /// All of them.
+    /// All origins.
     pub const ALL: [PanicOrigin; 5] =
         [PanicOrigin::Request, PanicOrigin::Answer, PanicOrigin::Watch, PanicOrigin::Feed, PanicOrigin::Connection];
 
-    /// The value of a metric label.
+    /// The value of the metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             PanicOrigin::Request => "request",
@@ -37,18 +37,18 @@ impl PanicOrigin {
     }
 }
 
-/// Counts them.
+/// The number of panics of each origin.
 #[derive(Debug, Default)]
 pub struct Panics([AtomicU64; PanicOrigin::ALL.len()]);
 
 impl Panics {
     /// Counts a contained panic by where it happened.
-    pub fn count(&self, place: PanicOrigin) {
-        self.0[place as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn count(&self, origin: PanicOrigin) {
+        self.0[origin as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of panics so far.
-    pub fn counted(&self, place: PanicOrigin) -> u64 {
-        self.0[place as usize].load(Ordering::Relaxed)
+    /// The number of panics of an origin so far.
+    pub fn count_of(&self, origin: PanicOrigin) -> u64 {
+        self.0[origin as usize].load(Ordering::Relaxed)
     }
 }

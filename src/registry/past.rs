@@ -12,24 +12,25 @@ use tokio::time::Instant;
 
 use crate::model::Version;
 
-/// How long a version is shown after it was replaced, at least.
+/// How long a version is readable after it was replaced, at least.
 const SHOWN: Duration = Duration::from_secs(300);
 
-/// How much longer at most, so that the times of a few versions are enough.
+/// How much longer it may be readable, so that the times of a few versions suffice.
 const STEP: Duration = Duration::from_secs(30);
 
-/// When versions were replaced.
+/// The times at which versions were replaced.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// Versions with the times when they were replaced, or somewhat later; both increase. About `SHOWN / STEP` of them.
+    /// Versions with the times when they were replaced, or somewhat later times; both increase. About `SHOWN / STEP` of
+    /// them.
     replaced: VecDeque<(Instant, Version)>,
-    /// The newest version that is not shown any more.
+    /// The newest version that is no longer readable.
     expired: Option<Version>,
 }
 
 impl Past {
-    /// Notes that a newer version than this one is visible from now on.
-    pub(super) fn replaced(&mut self, version: Version, now: Instant) {
+    /// Records that a newer version than this one is visible from now on.
+    pub(super) fn note_replaced(&mut self, version: Version, now: Instant) {
         self.expire(now);
         let is_in_step =
             self.replaced.iter().rev().nth(1).is_some_and(|(before, _)| now.saturating_duration_since(*before) < STEP);
@@ -45,7 +46,7 @@ impl Past {
         self.expired.is_some_and(|expired| version <= expired)
     }
 
-    /// Forgets replaced versions that are old enough.
+    /// Moves `expired` past the versions that were replaced at least [`SHOWN`] ago.
     fn expire(&mut self, now: Instant) {
         while let Some((_, version)) =
             self.replaced.pop_front_if(|(replaced, _)| now.saturating_duration_since(*replaced) >= SHOWN)
@@ -68,7 +69,7 @@ mod tests {
         let mut most = 0;
         for second in 1..=1_200 {
             let now = begin + Duration::from_secs(second);
-            past.replaced(Version::new(second), now);
+            past.note_replaced(Version::new(second), now);
             most = most.max(past.replaced.len());
             for version in 1..=second {
                 let age = second - version;

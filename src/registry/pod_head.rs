@@ -8,7 +8,7 @@ use super::consumer::ConsumerTerms;
 use crate::selector::LabelSelector;
 use crate::store::Object;
 
-/// The parts of a Pod that are read.
+/// The uid and the labels of a Pod.
 #[derive(Debug, Deserialize)]
 pub(super) struct PodHead {
     metadata: PodMetadata,
@@ -22,12 +22,13 @@ struct PodMetadata {
 }
 
 impl PodHead {
+    /// Parses a Pod; `None` if it has no valid metadata.
     pub(super) fn read(pod: &Object) -> Option<PodHead> {
         serde_json::from_slice(&pod.json()).ok()
     }
 
-    /// The selector that a View's `terms` (matchLabelKeys, mismatchLabelKeys) make of this Pod's labels. `None` if its uid is
-    /// not `uid`, that of the Pod of the caller's token: another Pod of the same name has replaced it.
+    /// The selector that a View's `terms` (matchLabelKeys, mismatchLabelKeys) make of this Pod's labels. `None` if its
+    /// uid is not `uid`, that of the Pod of the caller's token: another Pod of the same name has replaced it.
     pub(super) fn selector_of_labels(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
         (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
     }

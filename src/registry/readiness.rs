@@ -1,17 +1,17 @@
 //! Whether something that requests need is available, as health checks report it.
 
-/// The outcome of a check.
+/// The result of one check of `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// The store is complete.
     Ready,
-    /// The store is not complete, and waiting does not help: reported, but everything else is served. The text has
-    /// the reason.
+    /// The store is not complete, and waiting does not help, for this reason. `/readyz` as a whole does not fail:
+    /// everything else is served.
     Unavailable(String),
-    /// Not available yet, but added after this replica began to serve: reported, while everything else is served. The
-    /// text describes the progress.
+    /// The store is not complete yet, and was added after this replica began to serve. `/readyz` as a whole does not
+    /// fail. The text describes the progress.
     Loading(String),
-    /// The store is not complete yet, or has failed; the text has the reason.
+    /// The store is not complete yet, or has failed, for this reason. `/readyz` fails.
     NotReady(String),
 }
 

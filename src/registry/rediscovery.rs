@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Numbered requests, and how far they have been answered.
+/// Numbered requests, and the number up to which they are completed.
 #[derive(Debug, Default)]
 pub struct Rediscovery {
     requested: watch::Sender<u64>,
@@ -21,8 +21,8 @@ pub struct Rediscovery {
 }
 
 impl Rediscovery {
-    /// Requests a reading that begins after this call, and waits for its end at most this long. Where no task reads, it
-    /// waits that long.
+    /// Requests a reading that begins after this call, and waits for its end, but at most for `patience`. If no task
+    /// reads discovery (folder mode), that time always passes.
     pub async fn request(&self, patience: Duration) {
         let mut completed = self.completed.subscribe();
         let mut own = 0;
@@ -34,27 +34,27 @@ impl Rediscovery {
         let _ = timeout(patience, completed.wait_for(|completed| *completed >= own)).await;
     }
 
-    /// Follows the number of the last request.
+    /// A receiver of the number of the last request.
     pub fn requests(&self) -> watch::Receiver<u64> {
         self.requested.subscribe()
     }
 
-    /// Notes that a reading has ended that began after this request came.
+    /// Reports that a reading has ended that began after this request arrived.
     pub fn complete(&self, request: u64) {
         self.completed.send_replace(request);
     }
 
-    /// Notes that a client reads the current discovery.
+    /// Records that a client reads the current discovery.
     pub fn note_reader(&self) {
         self.is_read.send_if_modified(|is_read| !std::mem::replace(is_read, true));
     }
 
-    /// Begins a reading of discovery: clients that come from now on wait for the next one.
+    /// Records that a reading of discovery begins: clients that read discovery from now on cause the next one.
     pub fn begin(&self) {
         self.is_read.send_replace(false);
     }
 
-    /// Follows whether a client has read discovery since the last reading began.
+    /// A receiver of whether a client has read discovery since the last reading began.
     pub fn readers(&self) -> watch::Receiver<bool> {
         self.is_read.subscribe()
     }

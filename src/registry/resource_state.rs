@@ -16,19 +16,19 @@ use super::past::Past;
 use crate::model::Version;
 use crate::store::Snapshot;
 
-/// Objects without a protobuf form that are remembered. A watch that meets a further one ends, and that one is then the
-/// newest.
+/// The most objects without a protobuf form that are stored. A watch that meets a further one ends, and that object
+/// replaces the oldest.
 const MOST_UNENCODABLE: usize = 64;
 
-/// The longest key of them, in bytes.
+/// The longest key of such an object that is stored, in bytes.
 const LONGEST_UNENCODABLE: usize = 1_024;
 
-/// The data of a resource at a moment.
+/// The state of a resource's store at a moment.
 #[derive(Clone, Debug)]
 pub enum LoadState {
     /// Not requested yet.
     Idle,
-    /// Being read from its source; the text describes the progress, or the obstacle.
+    /// Being read from its source; the text describes the progress, or what delays it.
     Loading(String),
     /// The source rejects the list; it is tried again with pauses.
     SourceError {
@@ -45,14 +45,14 @@ pub enum LoadState {
     Gone(Gone),
 }
 
-/// How the data of a resource ended.
+/// How the store of a resource ended.
 #[derive(Clone, Debug)]
 pub struct Gone {
-    /// Why.
+    /// Why the resource is no longer served.
     pub reason: GoneReason,
     /// Whether there was a store.
     pub had_store: bool,
-    /// The last snapshot, if a watch was open: watches send the changes of it that they have not sent yet. See
+    /// The last snapshot, if a watch was open: watches first send its changes that they have not sent yet. See
     /// [`ResourceState::forget_last`].
     pub last: Option<Snapshot>,
 }
@@ -72,19 +72,20 @@ pub enum GoneReason {
     NotCached,
 }
 
-/// What is known of the objects of a resource that the source does not serve any more.
+/// What is known of the objects of a resource that the source has stopped serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// Their definition was deleted, which happens only after all of them are. The version: of the deletion, or later.
+    /// Its CRD was deleted, which happens only after all objects are. The version is that of the deletion, or a later
+    /// one.
     ObjectsDeleted(Version),
-    /// Their definition does not serve this version any more. They may still exist in another version.
+    /// Its CRD does not serve this version any more. The objects may still exist in another version.
     VersionEnded,
-    /// Nothing: the source does not offer the resource any more, as it does when an APIService is deleted.
+    /// Nothing is known: the source no longer lists the resource, for example because an APIService was deleted.
     NotOffered,
 }
 
 impl Departure {
-    /// The final reason why the resource is gone.
+    /// The reason with which the resource will end.
     pub fn reason(self) -> GoneReason {
         match self {
             Departure::ObjectsDeleted(_) => GoneReason::NotServed,
@@ -94,7 +95,7 @@ impl Departure {
     }
 }
 
-/// The kind of state without its data, for followers that changes of objects do not concern.
+/// The kind of a [`LoadState`] without its data, for receivers that do not need each change of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadPhase {
     /// Not requested yet.
@@ -104,7 +105,7 @@ pub enum LoadPhase {
     Loading,
     /// The source rejects the list.
     SourceError,
-    /// There is no memory for it: the reason `MemoryLimit` of a condition.
+    /// Not loaded because of the memory limit: the reason `MemoryLimit` of a condition.
     OverMemory,
     /// A complete store.
     Ready,
@@ -113,7 +114,7 @@ pub enum LoadPhase {
 }
 
 impl LoadState {
-    /// The phase of the state, for logs and metrics.
+    /// The phase of the state.
     fn phase(&self) -> LoadPhase {
         match self {
             LoadState::Idle => LoadPhase::Idle,
@@ -126,25 +127,26 @@ impl LoadState {
     }
 }
 
-/// One resource's data. Written by its feed, read by the server.
+/// The state of one resource. Its feed writes it, and the server reads it.
 #[derive(Debug)]
 pub struct ResourceState {
     state: watch::Sender<LoadState>,
     phase: watch::Sender<LoadPhase>,
     /// Set when the source has reported that it does not serve the resource any more.
     departure: watch::Sender<Option<Departure>>,
-    router: Arc<EventDispatcher>,
-    /// Which versions of this epoch are still shown.
+    dispatcher: Arc<EventDispatcher>,
+    /// Which versions of this epoch lists still show.
     past: sync::Mutex<Past>,
     /// How far the store has advanced, and how far readers need it to.
     freshness: Freshness,
-    /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
+    /// The number of requests for the store so far. The first one starts the feed, which ends when the number has not
+    /// changed for long.
     demands: watch::Sender<u64>,
-    /// How many stores have begun here; see [`ResourceState::next_epoch`].
+    /// The number of stores that have begun here; see [`ResourceState::next_epoch`].
     stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
-    /// Number of objects that the first list has read so far.
+    /// The number of objects that the first list has read so far.
     read: AtomicU64,
     /// Objects that a watch could not send in protobuf, the newest last.
     unencodable: sync::Mutex<VecDeque<String>>,
@@ -158,17 +160,17 @@ pub struct ResourceState {
     unreadable: sync::Mutex<Arc<UnreadableNames>>,
     /// How comparisons with the source ended.
     checks: Checks,
-    /// How many times an internal error has ended the feed.
+    /// The number of panics that have ended the feed.
     panics: AtomicU64,
     /// The last version that the source reported on request, and the time of the request.
     source_version: Mutex<Option<(Instant, Version)>>,
     /// The epoch of the last published snapshot.
     epoch: AtomicU64,
-    /// Version of the newest write that went through us, in this epoch; 0 for none.
+    /// The version of the newest write through this server, in this epoch; 0 for none.
     written: AtomicU64,
 }
 
-/// Why there is no snapshot.
+/// Why there is no snapshot for a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
     /// Not loaded within the time that the request could wait.
@@ -177,15 +179,15 @@ pub enum NotReady {
     /// The source rejects the list.
     #[error("{message}")]
     SourceError {
-        /// The HTTP status that the source answered: 401 or 403.
+        /// The HTTP status of the source's response; see [`LoadState::SourceError`].
         code: u16,
         /// The reason of a rejection with its sender, and the remedy.
         message: String,
     },
-    /// There is no memory for it.
+    /// The memory limit rejects the store.
     #[error(transparent)]
     OverMemory(#[from] OverMemory),
-    /// The resource went while the request waited.
+    /// The resource was removed while the request waited.
     #[error("the resource is no longer served")]
     Gone,
 }
@@ -196,7 +198,7 @@ impl Default for ResourceState {
             state: watch::Sender::new(LoadState::Idle),
             phase: watch::Sender::new(LoadPhase::Idle),
             departure: watch::Sender::new(None),
-            router: Arc::default(),
+            dispatcher: Arc::default(),
             past: sync::Mutex::default(),
             freshness: Freshness::default(),
             demands: watch::Sender::new(0),
@@ -218,7 +220,8 @@ impl Default for ResourceState {
 }
 
 impl ResourceState {
-    /// The resource is no longer served. This state is final; it has the last snapshot, and wakes all watches.
+    /// Ends the resource, because it is no longer served. Keeps the last snapshot if a watch is open, and wakes all
+    /// watches. The state cannot change afterwards.
     pub fn end(&self, reason: GoneReason) {
         let copy = match self.load_state() {
             LoadState::Ready(snapshot) => Some(snapshot),
@@ -247,8 +250,8 @@ impl ResourceState {
         });
     }
 
-    /// Notes that the source no longer serves the resource. Its feed takes what the source still sends, and then calls
-    /// [`ResourceState::end`]. Without a store no events follow, and this ends it.
+    /// Records that the source no longer serves the resource. Its feed receives the last events of the source, and then
+    /// calls [`ResourceState::end`]. Without a store there are no such events, and the resource ends now.
     pub fn depart(&self, departure: Departure) {
         if matches!(self.load_state(), LoadState::Ready(_)) {
             self.departure.send_replace(Some(departure));
@@ -257,7 +260,7 @@ impl ResourceState {
         }
     }
 
-    /// Details since the source no longer serves the resource; `None` while it does.
+    /// What is known of the objects since the source has stopped serving the resource; `None` while it serves it.
     pub fn departure(&self) -> Option<Departure> {
         *self.departure.borrow()
     }
@@ -269,11 +272,10 @@ impl ResourceState {
         }
     }
 
-    /// Publishes a new state, then dispatches its changes to the affected watches. After `Gone` nothing else is
-    /// published.
+    /// Publishes a state, and dispatches the changes of its snapshot to the watches that they concern. After
+    /// [`LoadState::Gone`] nothing else is published.
     ///
-    /// Only one task at a time calls this for a state with data, so that the changes of two snapshots are dispatched in
-    /// order.
+    /// Only one task at a time may publish a snapshot, so that the changes of two are dispatched in order.
     pub fn publish(&self, state: LoadState) {
         let snapshot = match &state {
             LoadState::Ready(snapshot) => Some(snapshot.clone()),
@@ -300,21 +302,21 @@ impl ResourceState {
         }
         match snapshot {
             Some(snapshot) if is_shown => {
-                // Versions of another history are not comparable: a reader that waited for one would wait forever.
+                // Versions of another history are not comparable: a reader that waits for one would wait forever.
                 if self.epoch.swap(snapshot.epoch(), Ordering::Relaxed) != snapshot.epoch() {
                     self.written.store(0, Ordering::Relaxed);
                     *self.past() = Past::default();
                 } else if let Some(version) = before.filter(|version| *version < snapshot.version()) {
-                    self.past().replaced(version, Instant::now());
+                    self.past().note_replaced(version, Instant::now());
                 }
-                self.router.route(&snapshot);
+                self.dispatcher.route(&snapshot);
             }
             Some(_) => {}
-            None => self.router.interrupt(),
+            None => self.dispatcher.interrupt(),
         }
     }
 
-    /// Whether a version was replaced so long ago that lists reject it.
+    /// Whether a version was replaced so long ago that lists no longer show it.
     pub fn is_past(&self, version: Version) -> bool {
         self.past().is_expired(version, Instant::now())
     }
@@ -325,20 +327,20 @@ impl ResourceState {
 
     /// The dispatcher, which delivers changes to watches.
     pub fn dispatcher(&self) -> &Arc<EventDispatcher> {
-        &self.router
+        &self.dispatcher
     }
 
-    /// Whether the store is loaded, and the store if it is.
+    /// The current state, with the snapshot if the store is loaded.
     pub fn load_state(&self) -> LoadState {
         self.state.borrow().clone()
     }
 
-    /// Follows the state. A slow follower sees only the newest one, because the snapshot has the history.
+    /// A receiver of the state. A slow one skips states, but the snapshot of the newest has the history.
     pub fn subscribe(&self) -> watch::Receiver<LoadState> {
         self.state.subscribe()
     }
 
-    /// Follows the phase of the state.
+    /// A receiver of the phase of the state.
     pub fn phases(&self) -> watch::Receiver<LoadPhase> {
         self.phase.subscribe()
     }
@@ -348,23 +350,24 @@ impl ResourceState {
         &self.freshness
     }
 
-    /// Follows the requests for a load; for feeds.
+    /// For feeds: a receiver of the number of requests for the store.
     pub fn load_requests(&self) -> watch::Receiver<u64> {
         self.demands.subscribe()
     }
 
-    /// Requests the store, without waiting for it.
+    /// Requests that the store is loaded, without waiting for it.
     pub fn request_load(&self) {
         self.demands.send_modify(|count| *count += 1);
     }
 
-    /// A snapshot, after waiting for the first load for at most `patience`. Every call counts as a request for a load.
+    /// A snapshot. Every call counts as a request, which keeps the store loaded, or loads it. Waits for at most
+    /// `patience` while the store is being loaded.
     ///
     /// # Errors
-    /// [`NotReady`] when the patience ends or the resource goes.
+    /// [`NotReady`] if the store is not loaded in time or cannot be loaded, or the resource ends.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
         if let LoadState::Ready(snapshot) = self.load_state() {
-            // Only counted, without waking: a task that waits for requests has no data to show.
+            // The request is counted without waking receivers: a loaded store needs no load.
             self.demands.send_if_modified(|count| {
                 *count += 1;
                 false
@@ -389,8 +392,8 @@ impl ResourceState {
         }
     }
 
-    /// The epoch of a store that begins now, above all that earlier stores of this resource can have reached. A watch
-    /// that slept while the next store replaced one must not take the new history for its own.
+    /// The epoch of a store that begins now, above all epochs that earlier stores of this resource can have reached. A
+    /// watch that did not run while one store replaced another must not mistake the new history for its own.
     pub fn next_epoch(&self) -> u64 {
         self.stores.fetch_add(1, Ordering::Relaxed) << 32
     }
@@ -401,14 +404,14 @@ impl ResourceState {
         OpenWatch(self.open_watches.clone())
     }
 
-    /// For feeds: notes the number of objects that the first list has read so far.
-    pub fn loading(&self, read: usize) {
+    /// For feeds: publishes that the store is loading, and the number of objects that the first list has read so far.
+    pub fn publish_progress(&self, read: usize) {
         self.read.store(read as u64, Ordering::Relaxed);
         self.publish(LoadState::Loading(format!("{read} objects read")));
     }
 
     /// The number of objects that the first list has read so far.
-    pub fn read(&self) -> u64 {
+    pub fn objects_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
@@ -422,7 +425,7 @@ impl ResourceState {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// Notes an object that a watch could not send in protobuf. Watches that would meet it are sent JSON from the
+    /// Records an object that a watch could not send in protobuf. Watches that would send it use JSON from the
     /// beginning.
     pub fn note_unencodable(&self, key: &str) {
         // No API server of Kubernetes accepts a name as long, and this set is not counted by the memory limit.
@@ -442,22 +445,22 @@ impl ResourceState {
         self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Notes that this object has a protobuf form now, or is gone.
+    /// Records that this object has a protobuf form now, or was deleted.
     pub fn forget_unencodable(&self, key: &str) {
         self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| other != key);
     }
 
-    /// Counts a response in another form although the client prefers protobuf.
+    /// Counts a response that is not in protobuf, although the client prefers that.
     pub fn count_missed_protobuf(&self) {
         self.missed_protobuf.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of responses in another form although the client prefers protobuf.
+    /// The number of responses that were not in protobuf, although the client prefers that.
     pub fn missed_protobuf(&self) -> u64 {
         self.missed_protobuf.load(Ordering::Relaxed)
     }
 
-    /// For feeds: notes that a full list begins or ends, or is due because the store is known to be wrong.
+    /// For feeds: records whether a full list is being read, or is due because the store is known to be wrong.
     pub fn set_relisting(&self, is_relisting: bool) {
         self.is_relisting.store(is_relisting, Ordering::Relaxed);
     }
@@ -482,21 +485,21 @@ impl ResourceState {
         &self.checks
     }
 
-    /// Counts an internal error that ended the feed.
+    /// Counts a panic that ended the feed.
     pub fn count_panic(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of internal errors that have ended the feed.
+    /// The number of panics that have ended the feed.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// The version of the source at some moment after this call. Callers that arrive during a request share the next
-    /// one; `request` sends the request.
+    /// The version of the source at some moment after this call. `request` requests that version. Calls that arrive
+    /// during a request wait for it, and then share the next one.
     ///
     /// # Errors
-    /// The error of the request.
+    /// The error of `request`.
     pub async fn source_version<E>(&self, request: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
         let called = Instant::now();
         let mut last = self.source_version.lock().await;
@@ -512,12 +515,12 @@ impl ResourceState {
         }
     }
 
-    /// Notes the version of a write that went through this server: later reads must show it.
-    pub fn written(&self, version: Version) {
+    /// Records the version of a write through this server: later reads must show it.
+    pub fn note_write(&self, version: Version) {
         self.written.fetch_max(version.number(), Ordering::Relaxed);
     }
 
-    /// The version of the newest such write; zero without one.
+    /// The version of the newest such write; zero if there is none.
     pub fn last_written(&self) -> Version {
         Version::new(self.written.load(Ordering::Relaxed))
     }

@@ -11,7 +11,7 @@ use super::rediscovery::Rediscovery;
 use super::resource_state::{Departure, GoneReason};
 use super::views::{self, ViewDefinitions, ViewState, Views};
 
-/// The catalog and its changes.
+/// The catalog, the Views, and what all resources share.
 #[derive(Debug)]
 pub struct Registry {
     catalog: watch::Sender<Arc<Catalog>>,
@@ -63,9 +63,9 @@ impl Registry {
         self.catalog.subscribe()
     }
 
-    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end. `departure`
-    /// returns a value for those that the source does not serve any more. They end when their feed has taken what the
-    /// source still sends. The others end now.
+    /// Serves another catalog. Ends the resources that it no longer has: those that are not the same `Arc` in both.
+    /// `departure` returns a value for a resource that the source does not serve any more. Such a resource ends after
+    /// its feed has received the last events of the source; every other one ends now.
     pub fn replace(&self, catalog: Catalog, departure: impl Fn(&Resource) -> Option<Departure>) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
@@ -82,23 +82,23 @@ impl Registry {
         }
     }
 
-    /// The state of the View of that name.
+    /// The state of the View of that name; `None` if there is no such View.
     pub fn view(&self, name: &str) -> Option<ViewState> {
         self.views.borrow().get(name).cloned()
     }
 
-    /// Replaces the Views. Unchanged ones continue; the watches of all others end.
+    /// Replaces the Views. Unchanged ones continue; the watches of changed and deleted ones end.
     pub fn replace_views(&self, wanted: ViewDefinitions) {
         self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
         self.update_views();
     }
 
-    /// Passes the current catalog to the Views.
+    /// Notifies the Views of the current catalog.
     fn update_views(&self) {
         loop {
             let served = self.catalog();
             views::serve(&self.views.borrow(), &served);
-            // Another thread may have replaced the catalog, and have passed its own to the Views before.
+            // Another thread may have replaced the catalog meanwhile, and have notified the Views before this call did.
             if Arc::ptr_eq(&served, &self.catalog()) {
                 return;
             }

@@ -15,12 +15,12 @@ use http_body_util::combinators::UnsyncBoxBody;
 /// A body in either direction. One that fails was interrupted and must not look complete to its receiver.
 pub type UpstreamBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// The server that answers forwarded requests.
+/// The server that responds to forwarded requests.
 pub trait Upstream: Send + Sync + fmt::Debug {
-    /// Sends a request with our own credentials, and returns the response whatever its status, while its body still
-    /// streams. Dropping the future, or the body, cancels the request.
+    /// Sends a request with the credentials of fieldcache, and returns the response whatever its status, while its body
+    /// still streams. Dropping the future, or the body, cancels the request.
     ///
     /// # Errors
-    /// The server that could not be reached and the cause, for the client.
+    /// A message for the client: the server that cannot be reached, and the cause.
     fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>>;
 }

@@ -6,14 +6,14 @@
 
 use serde_json::Value;
 
-/// Everything that a cluster offers; empty for a folder.
+/// Everything that a cluster serves; empty for a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamDiscovery {
     /// Groups in the cluster's order; the core group has the empty name.
     pub groups: Vec<DiscoveredGroup>,
 }
 
-/// A group of it.
+/// An API group of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveredGroup {
     /// Its name.
@@ -38,13 +38,14 @@ pub struct OfferedVersion {
 pub struct OfferedResource {
     /// Plural name.
     pub name: String,
-    /// The hash of the older discovery document; empty where that has none.
+    /// The hash from the older discovery document; empty if the hash is missing there.
     pub storage_version_hash: String,
+    /// Its APIResourceDiscovery as JSON.
     row: Box<str>,
 }
 
 impl OfferedVersion {
-    /// Whether its resources have equal rows, whatever their hashes are.
+    /// Whether both versions list equal resources, apart from the hashes, and both or neither are stale.
     pub fn has_rows_of(&self, other: &OfferedVersion) -> bool {
         let rows = self.resources.iter().map(|resource| &resource.row);
         self.is_stale == other.is_stale && rows.eq(other.resources.iter().map(|resource| &resource.row))
@@ -64,12 +65,12 @@ impl OfferedResource {
 }
 
 impl UpstreamDiscovery {
-    /// A resource of a group and version.
+    /// A resource of a version of a group; `None` if the cluster does not serve it.
     pub fn resource(&self, group: &str, version: &str, name: &str) -> Option<&OfferedResource> {
         self.version(group, version)?.resources.iter().find(|resource| resource.name == name)
     }
 
-    /// A group and version of it.
+    /// A version of a group; `None` if the cluster does not serve it.
     pub fn version(&self, group: &str, version: &str) -> Option<&OfferedVersion> {
         let group = self.groups.iter().find(|each| each.name == group)?;
         group.versions.iter().find(|each| each.name == version)

@@ -6,30 +6,30 @@ use super::consumer::ConsumerTerms;
 use crate::extract::Prune;
 use crate::selector::{FieldExpression, LabelSelector};
 
-/// What a View shows of one resource, in every version that is served.
+/// The selection and the pruning of one resource in a View, for all served versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewPart {
     /// The group; empty for the core group.
     pub group: String,
     /// The plural name.
     pub resource: String,
-    /// Only objects of these namespaces; empty: of all.
+    /// The namespaces of the shown objects; empty: all.
     pub namespaces: Vec<String>,
-    /// Only objects with these labels.
+    /// The labels of the shown objects.
     pub labels: LabelSelector,
-    /// Only objects with these values.
+    /// The field values of the shown objects.
     pub fields: Vec<FieldExpression>,
-    /// The parts that are left out of them.
+    /// The fields that are left out of the shown objects.
     pub prune: Arc<Prune>,
 }
 
-/// Whose permissions decide.
+/// Whose permissions decide about a request to a View.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewRights {
     /// The permissions of the caller.
     #[default]
     Caller,
-    /// The right to use the View.
+    /// The permission to use the View.
     View,
 }
 
@@ -40,8 +40,8 @@ pub struct ViewDefinition {
     pub parts: Vec<ViewPart>,
     /// Whose permissions decide.
     pub rights: ViewRights,
-    /// What the selection takes from its caller.
+    /// The part of the selection that depends on the caller.
     pub consumer: ConsumerTerms,
-    /// Whether reads must not be older than their request.
+    /// Whether reads must be at least as new as their request.
     pub is_strong: bool,
 }

@@ -11,7 +11,7 @@ use super::catalog::Resource;
 use super::documents::{DocumentForms, DocumentSet, DocumentSource, ServedSince, value_of};
 use crate::openapi::filter::{DocumentFilter, FilteredResource};
 
-/// A part of the documents of another source, and of their contents, for a View.
+/// The documents of a View: the parts of the server's documents (`whole`) that describe its resources.
 #[derive(Debug)]
 pub struct ViewDocuments {
     whole: Arc<dyn DocumentSource>,
@@ -19,26 +19,28 @@ pub struct ViewDocuments {
     made: Arc<Mutex<CreatedDocuments>>,
 }
 
-/// Number of Views whose documents are cached: those for which some were created last. Others are created again.
+/// The number of Views whose documents are cached: those whose documents were created last. Other documents are created
+/// again on request.
 pub(super) const MOST_KEPT: usize = 64;
 
-/// Bytes of the cached documents of all Views together in all forms. Anyone who may write definitions chooses how long
-/// they are.
+/// The most bytes of the cached documents of all Views, in all forms. Anyone who may write CRDs chooses how long these
+/// are.
 pub(super) const MOST_KEPT_BYTES: usize = 64 << 20;
 
-/// Views with cached documents, the last one at the end.
+/// Views with cached documents, in the order in which the documents were created.
 type DocumentCache = VecDeque<Weak<Mutex<CreatedDocuments>>>;
 
 /// The cache of the process, like the memory that it takes.
 #[cfg(not(test))]
 static CACHE: Mutex<DocumentCache> = Mutex::new(VecDeque::new());
 
+/// Runs `work` with the cache locked.
 #[cfg(not(test))]
 fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
     work(&mut CACHE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Tests run side by side in one process, and each has a thread.
+/// The same with a cache for each thread: tests run side by side in one process.
 #[cfg(test)]
 fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
     thread_local! {
@@ -47,12 +49,13 @@ fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
     CACHE.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Locked while a document of a View is created. That takes several times the memory of the whole document, so they are
-/// created one by one.
+/// Locked while a document of a View is created, so that only one is at a time. That takes several times the memory of
+/// the whole document.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Notes that these documents were created. Evicts the oldest documents and those of another state of the source, which
-/// would retain the documents of the source as they were then.
+/// Moves a View to the end of the cache, because its documents were created. Evicts the documents of the first View
+/// beyond [`MOST_KEPT`]. Also evicts those that were created from another state of the source: they would keep that in
+/// memory.
 fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
     let (oldest, others) = with_cache(|kept| {
         kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
@@ -68,8 +71,8 @@ fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
     }
 }
 
-/// Evicts documents of Views while all take more than their bound, beginning with the View for which some were created
-/// longest ago. One View remains.
+/// Evicts the documents of Views until all fit in 64 MiB, beginning with those that were created first.
+/// Those of the last View always stay.
 pub fn evict_oldest() {
     let kept = with_cache(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
     let mut bytes = 0;
@@ -88,13 +91,13 @@ fn part_of(whole: &DocumentForms, shown: &DocumentFilter) -> Value {
     shown.apply(value_of(whole.document()))
 }
 
-/// A state of the source.
+/// A state of the documents of the whole server.
 enum Source {
     V2(Arc<DocumentForms>),
     V3(Arc<DocumentSet>),
 }
 
-/// Created documents, with the documents that they were created from.
+/// The documents of a View, each with the document or set that it was created from (the first of the pair).
 #[derive(Debug, Default)]
 struct CreatedDocuments {
     v2: Option<(Arc<DocumentForms>, Arc<DocumentForms>)>,
@@ -118,12 +121,12 @@ impl CreatedDocuments {
         v2 + v3
     }
 
-    /// Drops the documents, so that the next reader creates them again.
+    /// Drops the documents, so that the next request creates them again.
     fn forget(&mut self) {
         (self.v2, self.v3) = (None, None);
     }
 
-    /// Releases documents that were created from another state of the source.
+    /// Drops documents that were created from another state of the source.
     fn forget_others(&mut self, source: &Source) {
         match source {
             Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.v2 = None,
@@ -134,7 +137,8 @@ impl CreatedDocuments {
 }
 
 impl ViewDocuments {
-    /// The documents of these resources, which replace an earlier part.
+    /// The documents of a View with these resources. `before` are its previous documents: they are dropped, and their
+    /// Last-Modified times continue.
     pub(super) fn new(
         whole: Arc<dyn DocumentSource>,
         resources: &[Arc<Resource>],
@@ -149,13 +153,13 @@ impl ViewDocuments {
             prune: resource.view_restriction.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
             extractor: resource.extractor.clone(),
         });
-        let since = before.map(ViewDocuments::forget).unwrap_or_default();
+        let since = before.map(ViewDocuments::take_over).unwrap_or_default();
         let made = CreatedDocuments { since, ..CreatedDocuments::default() };
         ViewDocuments { whole, shown: Arc::new(DocumentFilter::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
-    /// Releases the documents before others replace them.
-    fn forget(&self) -> ServedSinceOfAll {
+    /// Drops the documents, and returns their Last-Modified times for those that replace them.
+    fn take_over(&self) -> ServedSinceOfAll {
         let mut made = self.made();
         made.forget();
         made.since.clone()
@@ -179,7 +183,7 @@ impl DocumentSource for ViewDocuments {
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
             let forms = DocumentForms::v2(Box::new(move || part_of(&of, &shown)));
-            let forms = Arc::new(forms.part(&made.since.v2));
+            let forms = Arc::new(forms.into_part(&made.since.v2));
             made.v2 = Some((whole.clone(), forms.clone()));
             drop(made);
             note_created(&self.made, &Source::V2(whole));
@@ -202,9 +206,9 @@ impl DocumentSource for ViewDocuments {
             let forms = of_view().zip(made.since.v3.values()).map(|((key, forms), since)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
                 let forms = DocumentForms::v3(Box::new(move || part_of(&of, &shown)));
-                (key.clone(), Arc::new(forms.part(since)))
+                (key.clone(), Arc::new(forms.into_part(since)))
             });
-            let set = Arc::new(DocumentSet::of_forms(forms.collect()).a_state_of(&made.since.index));
+            let set = Arc::new(DocumentSet::of_forms(forms.collect()).into_next_state(&made.since.index));
             made.v3 = Some((whole.clone(), set.clone()));
             drop(made);
             note_created(&self.made, &Source::V3(whole));

@@ -10,27 +10,30 @@ use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{LabelSelector, Operator, TestedValues};
 
-/// How a resource is seen through a View.
+/// The restriction of a resource by a View: which objects are shown, and which of their fields.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// In addition to what a request selects; the same for all consumers, each of whose watches stores a restriction.
+    /// Added to the selection of each request. Shared, because each watch of each consumer stores a restriction.
     labels: Arc<LabelSelector>,
     fields: Arc<[FieldTerm]>,
-    /// The selection that one consumer adds.
+    /// The selection that the values of one consumer add.
     of_consumer: Selection,
+    /// The fields that are left out of objects.
     prune: Arc<Prune>,
     /// The same and metadata.managedFields, when a request has asked for that.
     prune_and_managed_fields: Arc<OnceLock<Arc<Prune>>>,
-    /// Fields whose values are those of the caller. Until they are set, nothing is shown.
+    /// Fields that must have a value of the caller, as long as that value is not set. With any of them, no object is
+    /// shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
+    /// See [`Restriction::ended`].
     ended: watch::Receiver<bool>,
 }
 
 impl Restriction {
-    /// Compiles a part of a View for a version of the resource.
+    /// Compiles the part of a View for one version of its resource. `ended` becomes true when the View ends.
     ///
     /// # Errors
-    /// The first field that the version does not offer.
+    /// The first field that the version does not have.
     pub fn new(
         part: &ViewPart,
         extractor: &Extractor,
@@ -58,11 +61,11 @@ impl Restriction {
         })
     }
 
-    /// Adds fields that take their values from the caller.
+    /// Adds the fields that must have a value of the caller. The values are not set yet.
     ///
     /// # Errors
-    /// The first field that the version does not offer.
-    pub(super) fn with_open(
+    /// The first field that the version does not have.
+    pub(super) fn with_consumer_fields(
         self,
         terms: &ConsumerTerms,
         extractor: &Extractor,
@@ -71,12 +74,12 @@ impl Restriction {
         Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
     }
 
-    /// The restriction for one consumer, with the values of its token.
+    /// The restriction for one consumer, with its values set.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Restriction {
         let mut restriction = Restriction { open: Vec::new(), ..self.clone() };
         for (field, value) in &self.open {
-            // A value that the consumer lacks stays open.
+            // A value that the consumer lacks stays unset.
             match consumer.value(*value) {
                 Some(text) => restriction.of_consumer.fields.push(FieldTerm::new(*field, Operator::equal_to(text))),
                 None => restriction.open.push((*field, *value)),
@@ -102,7 +105,7 @@ impl Restriction {
         selection
     }
 
-    /// Whether the restriction leaves objects out.
+    /// Whether the restriction may leave objects out.
     pub fn is_selective(&self) -> bool {
         !self.labels.requirements.is_empty()
             || !self.fields.is_empty()
@@ -110,7 +113,7 @@ impl Restriction {
             || !self.open.is_empty()
     }
 
-    /// The fields that are pruned. All versions of this restriction for consumers share it.
+    /// The fields that are left out of objects. The restrictions of all consumers share the value.
     pub fn prune(&self) -> &Arc<Prune> {
         &self.prune
     }
@@ -120,14 +123,14 @@ impl Restriction {
         self.prune_and_managed_fields.get_or_init(|| Arc::new(self.prune.and_managed_fields())).clone()
     }
 
-    /// Becomes true when the View is replaced or deleted.
+    /// A receiver that becomes true when the View is replaced or deleted.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.clone()
     }
 }
 
-/// The operator for a field with one value, empty when missing. Exists becomes "not empty": the lists of values
-/// answer that without a union of all of them.
+/// The operator to use for a field. A missing field with a single value counts as the empty string, so Exists means
+/// "not empty" and DoesNotExist "empty". The index answers these two without a union of all values.
 fn for_field(extractor: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
     let is_many = matches!(field, FieldRef::Field(index) if extractor.is_many(index));
     match operator.values() {

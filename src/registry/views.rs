@@ -24,19 +24,19 @@ pub use super::view_restriction::Restriction;
 pub struct View {
     name: String,
     definition: Arc<ViewDefinition>,
-    /// True once it is another one, or none: its watches end.
+    /// Becomes true when the View is replaced or deleted, which ends its watches.
     ended: watch::Sender<bool>,
     made: Mutex<BuiltCatalog>,
-    /// Its documents, for the next catalog.
+    /// The documents of its last catalog; the next catalog takes over their Last-Modified times.
     documents: Mutex<Option<Arc<ViewDocuments>>>,
 }
 
 /// The last catalog of a View.
 #[derive(Default)]
 struct BuiltCatalog {
-    /// What the whole server serves, since the View was notified; `None` before.
+    /// The served catalog of the whole server; `None` before the View is notified of one.
     whole: Option<Weak<Catalog>>,
-    /// The catalog that it was built from, and the catalog.
+    /// The catalog of the whole server that it was built from, and the catalog of the View.
     made: Option<(Arc<Catalog>, Arc<Catalog>)>,
 }
 
@@ -55,10 +55,10 @@ pub enum ViewState {
     NotServed(String),
 }
 
-/// All of them, by name.
+/// All Views, by name.
 pub type Views = BTreeMap<String, ViewState>;
 
-/// The definition of a View, or why it cannot be served.
+/// The definition of each View, or why it cannot be served; by name.
 pub type ViewDefinitions = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
 
 impl View {
@@ -76,20 +76,21 @@ impl View {
         &self.definition
     }
 
-    /// The namespaces to which the View restricts a resource. Empty: no restriction, or the View does not show the resource.
+    /// The namespaces to which the View restricts a resource. Empty: no restriction, or the View does not show the
+    /// resource.
     pub fn namespaces(&self, group: &str, resource: &str) -> &[String] {
         let part = self.definition.parts.iter().find(|part| part.group == group && part.resource == resource);
         part.map_or(&[], |part| &part.namespaces)
     }
 
-    /// The part of a catalog that the View shows.
+    /// The catalog of the View, built from the catalog of the whole server and cached.
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         let mut built = self.lock_catalog();
         match &built.made {
             Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
             _ => {
-                let catalog = Arc::new(self.make(whole));
-                // A request may have begun before the server served another one.
+                let catalog = Arc::new(self.build(whole));
+                // A request may still use an earlier catalog than the served one; that result is not cached.
                 if built.whole.as_ref().is_none_or(|served| std::ptr::eq(served.as_ptr(), Arc::as_ptr(whole))) {
                     built.made = Some((whole.clone(), catalog.clone()));
                 }
@@ -98,8 +99,8 @@ impl View {
         }
     }
 
-    /// Marks a catalog as the served one, and releases what was built from another. That would retain all definitions
-    /// of the other catalog until the next request for the View.
+    /// Records which catalog the whole server serves, and releases what was built from another one. That would keep all
+    /// definitions of the other catalog in memory until the next request for the View.
     fn serve(&self, whole: &Arc<Catalog>) {
         let mut built = self.lock_catalog();
         built.whole = Some(Arc::downgrade(whole));
@@ -112,15 +113,17 @@ impl View {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the catalog of the View from the whole one.
-    fn make(&self, whole: &Catalog) -> Catalog {
+    /// Builds the catalog of the View from that of the whole server.
+    fn build(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
             let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
             let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
-            let restriction = Restriction::new(part, &resource.extractor, self.ended.subscribe())
-                .and_then(|restriction| restriction.with_open(&self.definition.consumer, &resource.extractor));
+            let restriction =
+                Restriction::new(part, &resource.extractor, self.ended.subscribe()).and_then(|restriction| {
+                    restriction.with_consumer_fields(&self.definition.consumer, &resource.extractor)
+                });
             let Ok(restriction) = restriction else { continue };
             resources.push(Arc::new(resource.through(restriction)));
         }
@@ -148,7 +151,7 @@ impl View {
     }
 }
 
-/// The server serves this now: see [`View::serve`].
+/// Notifies all Views of the catalog that the whole server serves: see [`View::serve`].
 pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     for state in views.values() {
         if let ViewState::Served(view) = state {
@@ -157,7 +160,7 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     }
 }
 
-/// The Views to serve. Unchanged ones continue; the others end.
+/// Returns the Views for these definitions. Unchanged Views of `current` continue; the others end.
 pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
     let next: Views = wanted
         .into_iter()
@@ -183,14 +186,15 @@ pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
 }
 
 impl Resource {
-    /// The resource of a View as one consumer sees it.
+    /// The resource of a View, restricted to what one consumer sees.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Resource {
         let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
         Resource { view_restriction, ..self.clone() }
     }
 
-    /// The object as this resource shows it; `None` where that fails, which is an internal error and shows nothing.
+    /// The object without the fields that the View leaves out. `None` after an internal error, which is logged: then
+    /// the object must not be shown.
     pub fn show(&self, object: Object) -> Option<Object> {
         let Some(prune) = self.prune() else { return Some(object) };
         let metadata = object.metadata_span();

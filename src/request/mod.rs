@@ -1,10 +1,11 @@
-//! What a request is about: its method, path and query, read once into a [`RequestInfo`].
+//! Parses the method, path and query of a request once, into a [`RequestInfo`].
 //!
-//! Routing, authorization, audit, limits, metrics and Views use the same [`RequestInfo`], so they cannot disagree about a path. This is
-//! kube-apiserver's own principle (apiserver `endpoints/request/requestinfo.go`).
+//! Routing, authorization, audit, limits, metrics and Views use the same [`RequestInfo`], so they cannot disagree
+//! about a path. This is kube-apiserver's own principle (apiserver `endpoints/request/requestinfo.go`).
 //!
-//! Does not look anything up: the registry knows which resources and Views exist. Does not read headers or bodies.
-//! Start at [`info`]; [`path`] splits the path, [`view_path`] finds the View in front of it, [`query`] decodes parameters.
+//! This module does not check which resources and Views exist, which only the registry knows. It does not read
+//! headers or bodies. Start at [`info`]. [`path`] splits the path, [`view_path`] finds the View in front of it, and
+//! [`query`] decodes parameters.
 
 pub mod info;
 pub mod path;

@@ -1,13 +1,13 @@
-//! Path -> the resource that it names, and which route answers it.
+//! Parses a path: the resource that it names, and the route that serves it.
 //!
-//! The resource follows kube-apiserver's rules (apiserver `endpoints/request/requestinfo.go`). Its routes are stricter: a doubled slash,
-//! for example, still names a resource for authorization, but no route answers it. Both come from one split of the path.
+//! The rules for the resource are those of kube-apiserver (apiserver `endpoints/request/requestinfo.go`). Routes are
+//! stricter: for example, a path with a doubled slash names a resource for authorization, but no route serves it.
 //!
-//! Does not look anything up: whether a resource exists, and in which scope, is decided by the caller against the catalog.
+//! Whether a resource exists, and whether it is namespaced, is checked by callers.
 
 use crate::model::{GroupVersion, Gvr};
 
-/// Which part of the API answers a path.
+/// The part of the API that serves a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// `/`: the list of paths.
@@ -16,7 +16,7 @@ pub enum Route {
     Health {
         /// `healthz`, `livez` or `readyz`.
         endpoint: &'static str,
-        /// One check.
+        /// The name of a single check; `None` for all checks.
         check: Option<String>,
     },
     /// `/version`.
@@ -35,7 +35,8 @@ pub enum Route {
     Resource(ResourcePath),
     /// Anything else.
     Unknown,
-    /// A path below one that kube-apiserver's router has to itself, where it has nothing.
+    /// An unknown path below one that kube-apiserver's router for built-in paths handles, such as `/version/x`. Its
+    /// error differs from that of [`Route::Unknown`].
     UnknownBuiltIn,
 }
 
@@ -44,55 +45,57 @@ pub enum Route {
 pub struct ResourcePath {
     /// The resource.
     pub gvr: Gvr,
-    /// The namespace of the path.
+    /// The namespace; `None` if the path has none, or an empty one.
     pub namespace: Option<String>,
-    /// Whether the path has `namespaces/` with an empty name, which means all of them.
+    /// Whether the path has `namespaces/` with an empty name, which means all namespaces.
     pub is_nameless: bool,
-    /// The object.
+    /// The name of the object; `None` for a path of all objects.
     pub name: Option<String>,
-    /// What is below the object: `status`, or several parts joined by `/`.
+    /// The path below the object, such as `status`, or several segments joined by `/`.
     pub subresource: Option<String>,
-    /// Whether the path has the old `/watch/` part.
+    /// Whether the path has the deprecated verb prefix `/watch/`.
     pub legacy_watch: bool,
 }
 
-/// A verb in front of the resource, which the path sets instead of the method.
+/// A verb in the path, in front of the resource. It replaces the verb of the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerbPrefix {
     /// `/api/v1/watch/...`
     Watch,
-    /// `/api/v1/proxy/...`, which kube-apiserver once served. It has no subresources.
+    /// `/api/v1/proxy/...`, which old releases of kube-apiserver served. Such a path has no subresources.
     Proxy,
 }
 
-/// A path that ends after a [`VerbPrefix`]. kube-apiserver rejects it with 500.
+/// The error for a path that ends after a [`VerbPrefix`]. kube-apiserver rejects it with 500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndsAfterVerb;
 
-/// The parts of a path.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPath {
-    /// Which part of the API answers it.
+    /// The part of the API that serves the path.
     pub route: Route,
     /// The verb that the path sets, if any.
     pub verb: Option<VerbPrefix>,
-    /// The resource that it names although no route answers it. For the others it is in the route.
+    /// The resource that the path names, if no route serves the path. Otherwise `route` has the resource, and this is
+    /// `Ok(None)`.
     pub unrouted: Result<Option<ResourcePath>, EndsAfterVerb>,
 }
 
-/// What may follow the name of a namespace without being a resource in it.
+/// The subresources of Namespaces. After the name of a namespace, they are not resources within it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl ReadPath {
-    /// A path that cannot be decoded: it names nothing, and no route answers it.
+    /// A path that cannot be percent-decoded: it names no resource, and no route serves it.
     pub const UNREADABLE: ReadPath = ReadPath { route: Route::Unknown, verb: None, unrouted: Ok(None) };
 
-    /// Reads a path after percent-decoding. Go's server decodes before it splits, so `%2F` separates like `/`.
+    /// Parses a path after percent-decoding. Go's server decodes before it splits, so `%2F` separates segments like
+    /// `/`.
     pub fn parse(path: &str) -> ReadPath {
         let trimmed = path.trim_matches('/');
         let parts: Vec<&str> = trimmed.split('/').collect();
         let named = named_resource(&parts);
-        // Only the last slash may be one too many. A doubled one in front is another path.
+        // One more slash at the end is ignored. Two slashes at the beginning are another path.
         let is_doubled = path.starts_with("//");
         let has_gap = parts.iter().any(|part| part.is_empty()) && !names_every_namespace(&parts);
         let named = match named {
@@ -115,7 +118,7 @@ impl ReadPath {
         }
     }
 
-    /// The resource that the path names.
+    /// The resource that the path names; `None` if it names none, or ends after a [`VerbPrefix`].
     pub fn resource(&self) -> Option<&ResourcePath> {
         match (&self.route, &self.unrouted) {
             (Route::Resource(resource), _) | (_, Ok(Some(resource))) => Some(resource),
@@ -125,13 +128,14 @@ impl ReadPath {
 }
 
 impl ResourcePath {
-    /// The subresource as authorizers see it: the first part below the object. Empty if there is none.
+    /// The subresource for authorizers: the first segment below the object. Empty if there is none.
     pub fn subresource_name(&self) -> &str {
         self.subresource.as_deref().unwrap_or_default().split('/').next().unwrap_or_default()
     }
 }
 
-/// The resource that a path below `/api` and `/apis` names, by kube-apiserver's rules.
+/// The resource that a path below `/api` or `/apis` names, by kube-apiserver's rules, and its verb prefix. `None` for
+/// a path without a resource. `parts`: the segments of the path.
 fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, ResourcePath)>, EndsAfterVerb> {
     let (group_version, parts) = match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => (GroupVersion::new("", *version), rest),
@@ -169,7 +173,7 @@ fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, Resource
     Ok(Some((verb, resource)))
 }
 
-/// Whether kube-apiserver has a route of this form, for a path without gaps.
+/// Whether kube-apiserver has a route for such a resource path, if it has no empty segments.
 fn has_route(verb: Option<VerbPrefix>, resource: &ResourcePath) -> bool {
     match verb {
         None => true,
@@ -178,14 +182,14 @@ fn has_route(verb: Option<VerbPrefix>, resource: &ResourcePath) -> bool {
     }
 }
 
-/// The route of a path that names no resource.
-fn plain_route(parts: &[&str], is_closed: bool) -> Route {
+/// The route of a path that names no resource. `has_end_slash`: the path ends with a slash.
+fn plain_route(parts: &[&str], has_end_slash: bool) -> Route {
     match *parts {
-        ["livez" | "readyz" | "healthz", ..] if is_closed => Route::Unknown,
+        ["livez" | "readyz" | "healthz", ..] if has_end_slash => Route::Unknown,
         ["version", _, ..] => Route::UnknownBuiltIn,
         ["version"] => Route::Version,
         ["openapi", "v3", ..] => Route::OpenApi,
-        ["openapi", "v2"] if !is_closed => Route::OpenApi,
+        ["openapi", "v2"] if !has_end_slash => Route::OpenApi,
         ["livez", ref rest @ ..] => health("livez", rest),
         ["readyz", ref rest @ ..] => health("readyz", rest),
         ["healthz", ref rest @ ..] => health("healthz", rest),
@@ -198,8 +202,8 @@ fn plain_route(parts: &[&str], is_closed: bool) -> Route {
     }
 }
 
-/// Whether the only empty part of a path is the name of a namespace in front of a resource. kube-apiserver's routes take it for no
-/// namespace: all of them.
+/// Whether the only empty segment of a path is the name of a namespace in front of a resource. kube-apiserver's
+/// routes treat such a path as one for all namespaces.
 fn names_every_namespace(parts: &[&str]) -> bool {
     let below = match parts {
         ["api", version, below @ ..] if !version.is_empty() => below,
@@ -210,7 +214,7 @@ fn names_every_namespace(parts: &[&str]) -> bool {
     matches!(below, ["namespaces", "", resource] if !matches!(*resource, "" | "status" | "finalize"))
 }
 
-/// The route of a health endpoint, with the name of a single check.
+/// The route of a health endpoint. `rest`: the segments after it, which name a single check; empty for all checks.
 fn health(endpoint: &'static str, rest: &[&str]) -> Route {
     let check = (!rest.is_empty()).then(|| rest.join("/"));
     Route::Health { endpoint, check }

@@ -1,11 +1,12 @@
-//! Query string -> parameters, by the rules of Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`.
+//! Decodes the parameters of a query string, by the rules of Go's `url.ParseQuery` and apimachinery
+//! `runtime/conversion.go`.
 //!
-//! Only the first value of a key counts. Does not check values; `wire::params` does.
+//! Values are validated in `wire::params`.
 
 use crate::model::percent_decode;
 
-/// Most parameters of a query. Go's servers read 10,000 (net/url, `urlmaxqueryparams`). Each takes many times as much
-/// memory as in the URL until the response is made, and Kubernetes has some twenty.
+/// The maximum number of parameters of a query. Kubernetes has about twenty. Go's servers accept 10,000 (net/url,
+/// `urlmaxqueryparams`), but until the response is created, each takes many times as much memory as in the URL.
 pub const MOST_PARAMETERS: usize = 256;
 
 /// A decoded query string.
@@ -13,12 +14,12 @@ pub const MOST_PARAMETERS: usize = 256;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Whether a query has more than [`MOST_PARAMETERS`].
+    /// Whether a query has more than [`MOST_PARAMETERS`]. Empty ones count.
     pub fn is_too_long(text: &str) -> bool {
         text.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
     }
 
-    /// Decodes a query string. Leaves out pairs that cannot be decoded, as Go does.
+    /// Decodes a query string. Omits pairs that cannot be decoded, as Go does.
     pub fn parse(text: &str) -> Query {
         let pairs = text
             .split('&')
@@ -31,7 +32,7 @@ impl Query {
         Query(pairs)
     }
 
-    /// The first value of a key.
+    /// The first value of a key; `None` if the query does not have the key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
@@ -41,12 +42,13 @@ impl Query {
         self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| &**value)
     }
 
-    /// A boolean: absent, `0` and `false` are false. Every other value is true, also the empty one.
+    /// The value of a boolean parameter. False if it is missing, `0`, or `false` in any case; every other value is
+    /// true, also the empty one.
     pub fn flag(&self, key: &str) -> bool {
         self.optional_flag(key).unwrap_or(false)
     }
 
-    /// A boolean; `None` if the key is absent.
+    /// The value of a boolean parameter, as in [`Query::flag`]; `None` if it is missing.
     pub fn optional_flag(&self, key: &str) -> Option<bool> {
         self.get(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }

@@ -1,10 +1,11 @@
 //! The path prefix of a View: `/apis/view.fieldcache.dev/v1alpha1/views/NAME/proxy`.
 //!
-//! The rest of the path is read like any other, over the View's catalog. Does not know whether the View exists.
+//! The rest of the path is parsed like any other path, for the resources of the View. Callers check whether the View
+//! exists.
 
 use crate::selector::syntax;
 
-/// Path in front of the name of a View.
+/// The path in front of the name of a View.
 pub const VIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/views/";
 
 const PROXY: &str = "/proxy";
@@ -12,14 +13,17 @@ const PROXY: &str = "/proxy";
 /// The View that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewPath {
-    /// Name of the View.
+    /// The name of the View.
     pub name: String,
-    /// The part before the path inside of the View, as the client sent it. Addresses in responses begin with it.
+    /// The part of the path in front of the path within the View, as the client sent it. URLs in responses begin with
+    /// it.
     pub prefix: String,
 }
 
 impl ViewPath {
-    /// Reads a path before percent-decoding, and returns the View and the path inside of it. An encoded prefix names no View.
+    /// Splits a path into the View and the path within it, which is `/` if nothing follows. `None` if the path does
+    /// not begin with a valid prefix of a View. `path` is not percent-decoded, so a prefix with encoded characters is
+    /// not valid.
     pub fn split(path: &str) -> Option<(ViewPath, &str)> {
         let rest = path.strip_prefix(VIEWS)?;
         let (name, below) = rest.split_at(rest.find('/')?);

@@ -1,7 +1,8 @@
 //! Renews the operator's self-signed certificate, which is stored in a Secret, in a folder or in memory.
 //!
-//! [`crate::access::self_signed`] decides what is due. Replicas share a certificate in a Secret: the first one that finds something due
-//! renews it, and the others load it. In a folder or in memory, each replica has its own.
+//! [`crate::access::self_signed`] decides when the certificate and its CA are due for renewal. Replicas share a
+//! certificate in a Secret: the first replica that finds something due renews it, and the others load it. In a folder
+//! or in memory, each replica has its own.
 
 #![expect(clippy::disallowed_methods, reason = "the folder of --cert-dir and the time of certificates")]
 
@@ -26,10 +27,10 @@ use crate::access::self_signed::{Due, FILES, SelfSignedCertificate, due, renew};
 use crate::operator::api_error::described;
 use crate::transport::tls::{Replacer, Tls};
 
-/// How often this replica checks what is due, and what other replicas have renewed. Clocks change, so it does not sleep until a far
-/// time.
-const LOOK_EVERY: Duration = Duration::from_secs(300);
-/// Writes of the Secret that may conflict with other replicas before renewal fails.
+/// How often this replica checks whether a renewal is due, and whether another replica has renewed something. It does
+/// not sleep until the next renewal, because clocks change.
+const CHECK_EVERY: Duration = Duration::from_secs(300);
+/// The number of attempts to write the Secret that may conflict with other replicas before renewal fails.
 const ATTEMPTS: usize = 5;
 
 /// Where the certificate is stored.
@@ -38,7 +39,7 @@ pub(super) enum CertificateStore {
     Memory,
     /// In files of this folder.
     Folder(PathBuf),
-    /// In a Secret that replicas share.
+    /// In the Secret of this name, which replicas share.
     Secret(Box<Api<Secret>>, String),
 }
 
@@ -49,12 +50,15 @@ impl CertificateStore {
     }
 }
 
-/// The current certificate, and the receiver of its replacements.
+/// The current certificate, where it is stored, and the listener that serves with it.
 pub(super) struct CertificateRenewer {
     store: CertificateStore,
+    /// The DNS names and IP addresses of the certificate.
     names: Vec<String>,
     current: SelfSignedCertificate,
+    /// Replaces the certificate of the listener.
     replacer: Replacer,
+    /// The current CA certificates, as PEM.
     authorities: watch::Sender<Vec<u8>>,
 }
 
@@ -64,24 +68,25 @@ fn now() -> u64 {
 }
 
 impl CertificateRenewer {
-    /// Loads the stored certificate, if it is valid, and renews what is due.
+    /// Loads the stored certificate if it is valid, renews what is due, and returns the renewer with the TLS
+    /// configuration. `more_names` are DNS names and IP addresses in addition to those of localhost.
     ///
     /// # Errors
-    /// Names the folder or Secret that cannot be used.
+    /// Names the folder or Secret that cannot be read or written.
     pub(super) async fn open(
         store: CertificateStore,
         more_names: &[String],
     ) -> anyhow::Result<(CertificateRenewer, Tls)> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
-        let current = settled(&store, &names).await?;
+        let current = load_and_renew(&store, &names).await?;
         let (tls, replacer) =
             Tls::in_memory(&current.serving.certificate, &current.serving.key, DeferredClientVerifier::verifier())?;
         let authorities = watch::Sender::new(bundle(&current));
         Ok((CertificateRenewer { store, names, current, replacer, authorities }, tls))
     }
 
-    /// The certificate authorities, PEM; changes when they are renewed.
+    /// The CA certificates, as PEM. The receiver is notified when they are renewed.
     pub(super) fn authorities(&self) -> watch::Receiver<Vec<u8>> {
         self.authorities.subscribe()
     }
@@ -89,16 +94,16 @@ impl CertificateRenewer {
     /// Renews the certificate when that is due, and loads what another replica has renewed.
     pub(super) async fn run(mut self) -> ! {
         loop {
-            sleep(LOOK_EVERY).await;
-            if let Err(error) = self.look().await {
+            sleep(CHECK_EVERY).await;
+            if let Err(error) = self.check().await {
                 let problem = format!("{error:#}");
                 tracing::error!(problem, "cannot renew the serving certificate, serving with the old one");
             }
         }
     }
 
-    /// Reads the stored certificate, renews it if that is due, and loads it.
-    async fn look(&mut self) -> anyhow::Result<()> {
+    /// Reads the stored certificate, renews it if that is due, and serves with it if it is new.
+    async fn check(&mut self) -> anyhow::Result<()> {
         // Another replica may have renewed a Secret. A folder belongs to this replica.
         let is_own = !matches!(self.store, CertificateStore::Secret(..));
         if is_own && matches!(due(now(), Some(&self.current), &self.names), Due::Nothing { .. }) {
@@ -107,7 +112,9 @@ impl CertificateRenewer {
         let found = match self.store {
             CertificateStore::Memory => renew(now(), Some(self.current.clone()), &self.names)
                 .context("cannot create a self-signed certificate")?,
-            CertificateStore::Folder(_) | CertificateStore::Secret(..) => settled(&self.store, &self.names).await?,
+            CertificateStore::Folder(_) | CertificateStore::Secret(..) => {
+                load_and_renew(&self.store, &self.names).await?
+            }
         };
         if found != self.current {
             self.replacer.replace(&found.serving.certificate, &found.serving.key)?;
@@ -119,17 +126,18 @@ impl CertificateRenewer {
     }
 }
 
-/// The bundle of all authorities: clients know the next one before it signs.
+/// All CA certificates in one PEM bundle. It includes the next CA before that signs, so that clients already trust it.
 fn bundle(current: &SelfSignedCertificate) -> Vec<u8> {
     current.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
 }
 
-/// Loads the certificate, renews what is due, and stores the result.
-async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
+/// Loads the stored certificate, renews what is due, stores the result if it has changed, and returns it. `names` are
+/// the DNS names and IP addresses that the certificate must have.
+async fn load_and_renew(store: &CertificateStore, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
     for _ in 0..ATTEMPTS {
         let (found, version) = match store {
             CertificateStore::Memory => (None, None),
-            CertificateStore::Folder(folder) => (read(folder)?, None),
+            CertificateStore::Folder(folder) => (read_folder(folder)?, None),
             CertificateStore::Secret(api, name) => read_secret(api, name).await?,
         };
         let current = renew(now(), found.clone(), names).context("cannot create a self-signed certificate")?;
@@ -138,7 +146,7 @@ async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<S
         }
         match store {
             CertificateStore::Memory => return Ok(current),
-            CertificateStore::Folder(folder) => return write(folder, &current).map(|()| current),
+            CertificateStore::Folder(folder) => return write_folder(folder, &current).map(|()| current),
             CertificateStore::Secret(api, name) => {
                 if write_secret(api, name, &current, version).await? {
                     return Ok(current);
@@ -151,7 +159,7 @@ async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<S
     )
 }
 
-/// The certificate in the Secret, if it is valid, and the version of the Secret, if it exists.
+/// The certificate in the Secret, if it is valid, and the resourceVersion of the Secret, if it exists.
 async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfSignedCertificate>, Option<String>)> {
     let found = api.get_opt(name).await.map_err(|error| unusable(name, "read", &error))?;
     let Some(secret) = found else { return Ok((None, None)) };
@@ -161,7 +169,8 @@ async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<Se
     Ok((SelfSignedCertificate::read(&files), secret.metadata.resource_version))
 }
 
-/// Writes the Secret, unless it has changed since it was read; false if it has.
+/// Writes the Secret, unless it has changed since it was read. Returns false if it has changed. `version` is the
+/// resourceVersion that was read; `None`: the Secret did not exist.
 async fn write_secret(
     api: &Api<Secret>,
     name: &str,
@@ -189,7 +198,7 @@ async fn write_secret(
     }
 }
 
-/// The error for a Secret that cannot be read or written.
+/// The error for a Secret that cannot be used. `what` is `read` or `written`.
 fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
     anyhow!(
         "--cert-secret: Secret {name} cannot be {what}: {}; manifests/rbac.yaml grants the permission for it",
@@ -197,8 +206,8 @@ fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
     )
 }
 
-/// Reads the certificate and the authority of a folder; `None` if a file is missing.
-fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
+/// Reads the certificate and its CA from a folder; `None` if a file is missing or invalid.
+fn read_folder(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
     let mut files: [String; 4] = Default::default();
     for (name, text) in FILES.iter().zip(&mut files) {
         match fs::read_to_string(folder.join(name)) {
@@ -217,8 +226,9 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
     Ok(SelfSignedCertificate::read(&files))
 }
 
-/// Writes each file and renames it, so that readers never see a part of one.
-fn write(folder: &Path, current: &SelfSignedCertificate) -> anyhow::Result<()> {
+/// Writes the certificate and its CA to a folder, which is created if it is missing. Each file is written under another
+/// name and then renamed, so that no other program reads an incomplete one.
+fn write_folder(folder: &Path, current: &SelfSignedCertificate) -> anyhow::Result<()> {
     let failed =
         || format!("--cert-dir: {} cannot be written; use a folder that this user can write to", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;

@@ -1,7 +1,7 @@
-//! Watches ConfigMap `kube-system/extension-apiserver-authentication`, in which kube-apiserver publishes the certificate authorities of
-//! clients and of front proxies, and hands its data to [`crate::access`].
+//! Watches ConfigMap `kube-system/extension-apiserver-authentication`, in which kube-apiserver publishes the CA
+//! certificates of clients and of front proxies. Its data is for [`crate::access`].
 //!
-//! If the ConfigMap is deleted, the last state stays, as upstream: kube-apiserver creates it again.
+//! If the ConfigMap is deleted, the last data stays valid, as upstream: kube-apiserver creates the ConfigMap again.
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,11 +16,11 @@ use crate::operator::lenient::Lenient;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// Calls `take` with the data of the ConfigMap at first and after each change, for as long as it is polled. Failures are logged once and
-/// retried, with growing pauses.
+/// Calls `take` with the data of the ConfigMap at first and after each change, for as long as the future is polled.
+/// Each failure is retried with growing pauses, and logged once.
 pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
     let config_maps: Api<Lenient<ConfigMap>> = Api::namespaced(client, NAMESPACE);
-    // RBAC grants list and watch by name only for a selector of that one name.
+    // RBAC can grant list and watch of a single object only if the request selects it by metadata.name.
     let named = Config::default().fields(&format!("metadata.name={NAME}"));
     let mut events = watcher(config_maps, named).default_backoff().boxed();
     let mut logged = LastProblem::default();
@@ -33,7 +33,7 @@ pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
             Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
             Err(error) => {
                 let problem = described_watch(&error);
-                if logged.is_new(&problem) {
+                if logged.record_if_new(&problem) {
                     tracing::warn!(
                         problem,
                         "cannot read client CA certificates from ConfigMap kube-system/extension-apiserver-authentication, \

@@ -1,6 +1,7 @@
 //! Opens what `fieldcache operator` needs: a server over TLS with authentication and authorization, and the controllers.
 //!
-//! It serves what FieldCaches name, and Views of it; [`crate::operator`] has the controllers, and [`crate::access`] authorizes every request.
+//! It serves the resources that FieldCaches name, and Views of them. [`crate::operator`] has the controllers, and
+//! [`crate::access`] authorizes every request.
 
 #![expect(clippy::disallowed_methods, reason = "the file of --tls-ca-file and the name of the host")]
 
@@ -42,7 +43,7 @@ use crate::transport::tls::{CertificateFiles, Tls};
 
 const HEALTH_ADDRESS: &str = "--health-address";
 
-/// The name of the Lease.
+/// The name of the Lease for leader election.
 const LEASE: &str = "fieldcache";
 
 /// The options of `fieldcache operator`.
@@ -50,9 +51,10 @@ const LEASE: &str = "fieldcache";
 pub struct OperatorOptions {
     /// The cluster to serve.
     pub cluster: ClusterOptions,
-    /// How to read it. Which resources, and how to grant permissions, is set here.
+    /// How to read it. [`open`] replaces its resources, its options of stores and its explanation of missing
+    /// permissions.
     pub source: SourceOptions,
-    /// Resources that are served whatever FieldCaches name.
+    /// Resources that are always served, also without a FieldCache.
     pub resources: Vec<Gvr>,
     /// The namespace of the Lease, of the Secret with the certificate and of the Service.
     pub namespace: String,
@@ -89,14 +91,15 @@ pub enum CertificateOptions {
     Files {
         /// The certificate and its key.
         files: CertificateFiles,
-        /// The authorities by which clients know it, for the status of Views.
+        /// The file with the CA certificates by which clients verify it, for the status of Views. `None`: clients
+        /// verify it by the CAs that they trust by default.
         authorities: Option<PathBuf>,
     },
     /// A self-signed one.
     SelfSigned {
         /// Where it is stored.
         store: CertificateStorage,
-        /// DNS names and addresses in it, beside localhost.
+        /// The DNS names and IP addresses of the certificate, in addition to those of localhost.
         names: Vec<String>,
     },
 }
@@ -115,7 +118,7 @@ pub enum CertificateStorage {
 /// Binds sockets, opens the cluster and makes the server and the controllers.
 ///
 /// # Errors
-/// Says what could not be opened or bound.
+/// Names the address, file or cluster that could not be bound or opened.
 pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     let listener = Listener::bind(options.address).await?;
     let metrics_listener = match options.metrics_address {
@@ -134,8 +137,8 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     };
     if options.accept_api_audience {
         tracing::warn!(
-            "--accept-api-audience: tokens with the audience of the API server are accepted, and a program that sees one here could use it \
-             there; use tokens with the audience {} if possible",
+            "--accept-api-audience: tokens for the API server are accepted; a program that intercepts such a token could use it \
+             at the API server, so use tokens with the audience {} if possible",
             options.audiences.join(" or ")
         );
     }
@@ -143,7 +146,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     let upstream = source::upstream(&location).await?.context("the operator needs a cluster")?;
     let connection = Connection::open(&options.cluster).await?;
     let (certificate_renewer, tls, authorities) =
-        certificate(options.certificate, &connection, &options.namespace).await?;
+        open_certificate(options.certificate, &connection, &options.namespace).await?;
     let metrics_listener = metrics_listener.map(|listener| listener.with_tls(tls.shared()));
     let certificate_metric = CertificateCollector::new(tls.shared());
     let listener = listener.with_tls(tls);
@@ -199,7 +202,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         is_complete: Some(Arc::new(move || known.knows(&registry))),
         access: Some(access.clone()),
         audit: audit.clone(),
-        // No client request is forwarded to it. It is used for the newest version of the source.
+        // No request of a client is forwarded to the API server. Only the newest resourceVersion is read from it.
         upstream: Some(upstream),
         limits: options.limits,
         ..Settings::default()
@@ -220,8 +223,9 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     Ok(Service { source, listener, server, metrics, cluster: Some(cluster) })
 }
 
-/// The certificate to serve with, and the authorities by which clients know it, PEM; empty: by any that they trust.
-async fn certificate(
+/// Opens the certificate to serve with. Returns its renewer (`None` for files), the TLS configuration, and the CA
+/// certificates by which clients verify it, as PEM. Empty PEM: the CAs that clients trust by default.
+async fn open_certificate(
     options: CertificateOptions,
     connection: &Connection,
     namespace: &str,
@@ -249,7 +253,7 @@ async fn certificate(
     }
 }
 
-/// The checks of `/livez` and `/readyz`.
+/// The checks of `/livez` and `/readyz`. The audit log is checked only if there is one.
 fn checks(
     heartbeat: &Heartbeat,
     access: &Arc<AccessControl>,
@@ -270,7 +274,8 @@ fn checks(
     checks
 }
 
-/// Whether the API server knows a field: all but those of FieldCaches. Reviews leave out requirements on unknown ones.
+/// A function that returns whether the API server knows a field of a resource: it knows all except those of
+/// FieldCaches. Reviews that are sent to the API server leave out requirements on fields that it does not know.
 fn known_field(registry: Arc<Registry>) -> KnownField {
     Arc::new(move |gvr, label| {
         let catalog = registry.catalog();

@@ -27,19 +27,19 @@ impl<'a> From<&'a Discovered> for Names<'a> {
 }
 
 impl Names<'_> {
-    /// Whether `name` is one of these names, ignoring case.
+    /// Whether `name` is one of these names, with or without the group, or the version and the group. Case is ignored.
     pub fn contain(&self, name: &str) -> bool {
         let name = name.to_lowercase();
-        self.contain_first(&name)
+        self.contain_without_group(&name)
             || name.split_once('.').is_some_and(|(first, rest)| {
                 let Gvr { group, version, .. } = self.gvr;
                 let is_its_group = rest == group || rest == format!("{version}.{group}").trim_end_matches('.');
-                is_its_group && self.contain_first(first)
+                is_its_group && self.contain_without_group(first)
             })
     }
 
-    /// Whether a name is the plural, the singular, the kind or a short name.
-    fn contain_first(&self, name: &str) -> bool {
+    /// Whether a name in lower case is the plural, the singular, the kind or a short name.
+    fn contain_without_group(&self, name: &str) -> bool {
         self.gvr.resource == name
             || self.singular == name
             || self.kind.to_lowercase() == name

@@ -20,7 +20,7 @@ use crate::transport::listen::Listener;
 use crate::transport::tls;
 use crate::transport::tls::{CertificateFiles, Tls};
 
-/// A request itself starts the load of a resource, so it waits for it.
+/// How long a request waits for its resource to be loaded. The request itself can start the load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The options of `fieldcache serve`.
@@ -36,7 +36,7 @@ pub struct ServeOptions {
     pub metrics_address: Option<SocketAddr>,
     /// The certificate; `None` for plain HTTP.
     pub certificate: Option<CertificateFiles>,
-    /// What is forwarded to the API server. A folder has none.
+    /// Which requests are forwarded to the API server. Ignored for a folder.
     pub pass_through: PassThrough,
     /// The consistency of reads without a resourceVersion.
     pub consistency: ReadConsistency,
@@ -47,9 +47,9 @@ pub struct ServeOptions {
 /// Binds sockets, opens the source and makes the server.
 ///
 /// # Errors
-/// Says what could not be opened or bound.
+/// Names the address, file, folder or cluster that could not be bound or opened.
 pub async fn open(options: ServeOptions) -> anyhow::Result<Service> {
-    // First of all: a port that is in use, or an invalid key, should be known before minutes of reading.
+    // Before the source is opened, which can take minutes: the port can be in use, or the key invalid.
     let mut listener = Listener::bind(options.address).await?;
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
     if let Some(files) = options.certificate {

@@ -29,7 +29,7 @@ use crate::transport::listen::Listener;
 /// The option that binds the listener of metrics.
 pub(super) const METRICS_ADDRESS: &str = "--metrics-address";
 
-/// The limits of a listener of metrics, with its own number of connections.
+/// The listener of metrics with a limit on its connections that it does not share with other listeners.
 pub(super) fn metrics_connections(listener: Listener) -> Listener {
     listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)))
 }
@@ -43,7 +43,7 @@ pub struct Service {
     pub(super) listener: Listener,
     pub(super) server: Arc<Server>,
     pub(super) metrics: Option<(Listener, Metrics)>,
-    /// The operator's; `None` for `serve`.
+    /// The parts that only the operator has; `None` for `serve`.
     pub(super) cluster: Option<ClusterService>,
 }
 
@@ -71,7 +71,7 @@ impl Service {
         &self.source.name
     }
 
-    /// The resources that are loaded at once.
+    /// The resources that are loaded at the start and never unloaded.
     pub fn pinned(&self) -> &[Gvr] {
         &self.source.pinned
     }
@@ -86,15 +86,15 @@ impl Service {
         self.metrics.as_ref().map(|(listener, _)| listener.address())
     }
 
-    /// Runs until SIGINT or SIGTERM, and then until the requests in progress have their responses. `status` shows
-    /// progress.
+    /// Runs until SIGINT or SIGTERM, and then until the requests in progress have their responses. `status`: a task
+    /// that shows progress to the user.
     ///
     /// # Errors
     /// Names the task that ended because of an internal error.
     pub async fn run(mut self, status: Option<BoxFuture<'static, ()>>) -> anyhow::Result<()> {
         let stop = interrupted()?;
         let cluster = self.cluster.as_mut();
-        // Until the end of the process, so that the kubelet sees that the server is not ready any more.
+        // Health checks run until this function returns, so that the kubelet learns that the server is no longer ready.
         let _probing = match cluster.and_then(|cluster| cluster.probes.take()) {
             Some(listener) => {
                 tracing::info!("health checks: http://{}/readyz", listener.address());
@@ -108,7 +108,7 @@ impl Service {
         let mut tasks = Tasks::start(self.tasks(stop, status));
         tasks.ended().await?;
         if let Some((client, election)) = release {
-            // Another replica then need not wait until the Lease expires.
+            // Otherwise another replica would wait until the Lease expires.
             tasks.abort(CONTROLLERS);
             election::release(client, &election).await;
         }
@@ -120,8 +120,9 @@ impl Service {
         Ok(())
     }
 
-    /// The tasks of both commands: name, what its end means, and what it runs. Beside them run the thread of the
-    /// source, which the first task observes, and those of health checks, of the audit log, and of tokio.
+    /// The tasks of the command, each with its name and what its end means. In addition, there are the threads of the
+    /// source, of health checks, of the audit log and of tokio; the first task ends when the thread of the source ends.
+    /// The server ends after `stop` resolves.
     pub(super) fn tasks(
         self,
         stop: impl Future<Output = ()> + Send + 'static,
@@ -133,7 +134,7 @@ impl Service {
         let mut tasks = vec![
             Task::new("source", OnEnd::Fail, async { drop(source_ended.await) }),
             Task::new("placement index", OnEnd::Fail, async { match index.await {} }),
-            // Connections are accepted also while other tasks compute.
+            // A task of its own, so that connections are accepted also while other tasks compute.
             Task::new("server", OnEnd::Finish, listener.run(server, stop)),
         ];
         tasks.extend(metrics.map(|(listener, metrics)| {
@@ -157,7 +158,7 @@ impl Service {
     }
 }
 
-/// Resolves at the first SIGINT or SIGTERM.
+/// A future that resolves at the first SIGINT or SIGTERM. Fails if the handlers of the signals cannot be installed.
 fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;

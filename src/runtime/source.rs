@@ -34,7 +34,7 @@ pub enum SourceLocation {
     Cluster(ClusterOptions),
 }
 
-/// A source that has been opened: its registry is filled with the first catalog.
+/// A source that has been opened: its registry has the first catalog of resources.
 pub struct OpenSource {
     /// The resources that are served. It changes while `following` is polled.
     pub registry: Arc<Registry>,
@@ -65,7 +65,8 @@ pub struct SourceOptions {
     pub history: HistoryLimits,
     /// `--memory-limit`.
     pub memory_limit: Option<Bytes>,
-    /// Explains how to grant the permission to list and watch a resource; `None`: the explanation for the user of a kubeconfig.
+    /// Explains how to grant the permission to list and watch a resource. `None`: the explanation is for the user of a
+    /// kubeconfig.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
@@ -100,8 +101,9 @@ pub struct FollowedSource {
 
 /// Opens the source and reads it on a thread of its own.
 ///
-/// Reading is long work without a pause: a relist, the training of a dictionary. On the threads of the server, it would delay responses.
-/// Beside them, the kernel shares the processor. Memory that one thread allocates is also less fragmented.
+/// To read a source is long work without a pause: a relist, the training of a dictionary. On the threads of the server,
+/// it would delay responses. On a thread of its own, the kernel lets both run by turns. Memory that one thread
+/// allocates is also less fragmented.
 ///
 /// # Errors
 /// As [`open`].
@@ -146,8 +148,8 @@ pub async fn open(location: &SourceLocation, options: &SourceOptions) -> anyhow:
     }
 }
 
-/// A client of the API server of the source, for requests that are forwarded; `None` for a folder. Its connections belong to the runtime
-/// of the caller, so that forwarded responses do not wait for the thread of the source.
+/// A client of the source's API server, for requests that are forwarded; `None` for a folder. Its connections belong to
+/// the runtime of the caller, so that forwarded responses do not wait for the thread of the source.
 ///
 /// # Errors
 /// Names the kubeconfig, the problem and the remedy.
@@ -158,10 +160,10 @@ pub async fn upstream(location: &SourceLocation) -> anyhow::Result<Option<Arc<dy
     }
 }
 
-/// Parses `--resource` of the operator.
+/// Parses the values of `--resource` of the operator, each `PLURAL.VERSION.GROUP`.
 ///
 /// # Errors
-/// Explains the format.
+/// Names the first value with another form, and explains the form.
 pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     let parse = |text: &String| {
         Gvr::parse(text).with_context(|| {
@@ -173,7 +175,7 @@ pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     texts.iter().map(parse).collect()
 }
 
-/// Reads a folder of manifests, and returns the task that follows it.
+/// Reads a folder of manifests into the registry. The returned source has the task that follows the folder.
 async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<OpenSource> {
     let name = folder.display().to_string();
     let filled = registry.clone();
@@ -184,7 +186,7 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
     Ok(OpenSource { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
 }
 
-/// Connects to a cluster, and returns the task that reads it.
+/// Connects to a cluster, and fills the registry with its resources. The returned source has the task that reads them.
 async fn open_cluster(
     cluster: &ClusterOptions,
     options: &SourceOptions,
@@ -211,7 +213,8 @@ async fn open_cluster(
     Ok(OpenSource { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
 }
 
-/// Finds `--resource` in a cluster. Of several resources of a name, discovery's first one is meant, as in kubectl.
+/// Finds the resources that the values of `--resource` name. If several resources have a name, it is the first of them
+/// in discovery, as in kubectl.
 async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     if texts.is_empty() {
         return Ok(Vec::new());

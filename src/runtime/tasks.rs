@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 /// What the end of a task means for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnEnd {
-    /// The command is done. A panic fails the command.
+    /// The command ends successfully. If the task panicked, the command fails.
     Finish,
     /// The command fails: the task never ends without an internal error.
     Fail,
@@ -42,6 +42,7 @@ impl Task {
 /// Running tasks. They are aborted when this is dropped.
 pub(super) struct Tasks {
     running: JoinSet<()>,
+    /// The name of each running task, what its end means, and its handle.
     named: HashMap<Id, (&'static str, OnEnd, AbortHandle)>,
 }
 
@@ -56,7 +57,7 @@ impl Tasks {
         Tasks { running, named }
     }
 
-    /// Waits until a task ends that ends the command. Logs the name of each other task that ends or panics.
+    /// Waits until a task ends whose end also ends the command. Logs the name of each other task that ends or panics.
     ///
     /// # Errors
     /// Names the task that ended because of an internal error.

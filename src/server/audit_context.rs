@@ -1,10 +1,11 @@
 //! One request as the audit log describes it, from its head to the end of its response.
 //!
-//! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an authorized request is written before its
-//! response is sent: ResponseStarted for a stream, ResponseComplete for anything else. The response's body holds what is gathered here.
-//! When a stream, a rejected request or an abandoned one ends, ResponseComplete is put into the queue. A request through a View that
-//! is rejected is audited whatever there is of that name. The event describes the request
-//! *inside* of a View (verb, objectRef), and the path as it came (requestURI).
+//! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an authorized request is
+//! written before its response is sent: ResponseStarted for a stream, ResponseComplete for any other response. The body
+//! of the response holds the [`AuditContext`]. When a stream, a rejected request or an abandoned one ends,
+//! ResponseComplete is put into the queue. A rejected request through a View is audited whether or not a View of that
+//! name exists. The event has the verb and the objectRef of the request *inside* of a View, but the whole path as
+//! requestURI.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,34 +20,40 @@ use crate::fair_semaphore::FairSemaphore;
 use crate::flow_control::user::User as Sharer;
 use crate::wire::api_error::ApiError;
 
-/// Upstream's reason when the authorization could not be decided.
+/// The reason in kube-apiserver's events when there was no authorization decision.
 const UNDECIDED: &str = "internal error";
 
-/// An audited request. Puts its last event into the queue when it is dropped, unless that is written.
+/// An audited request. When it is dropped, it puts the ResponseComplete event into the queue, unless that is already
+/// written.
 pub(super) struct AuditContext {
     log: Arc<Log>,
     clock: Clock,
-    /// The event as it is known at the head of the request.
+    /// The event with what the head of the request contains.
     begun: Event,
-    /// Why the View is missing or not served: for events of callers that may know.
+    /// Why the View is missing or not served, for events of callers that may know that; `None` if the View is served.
     problem: Option<String>,
     /// The address that the request comes from.
     peer: Option<IpAddr>,
+    /// The caller, once it is authenticated.
     known: OnceLock<Arc<Identity>>,
+    /// The authorization decision, once there is one.
     decided: OnceLock<Decided>,
+    /// The Status of an error response, as JSON.
     failed: Mutex<Option<Vec<u8>>>,
+    /// The status code of the response, once there is one.
     code: OnceLock<u16>,
-    /// Whether its event must be written before the response is sent.
+    /// Whether the event must be written before the response is sent.
     must_write: AtomicBool,
-    /// Whether ResponseComplete is written.
+    /// Whether the ResponseComplete event is written.
     is_complete: AtomicBool,
-    /// Whether the caller is rejected.
+    /// Whether the request is rejected before it is handled.
     is_rejected: AtomicBool,
 }
 
-/// Whether a request may be, and why.
+/// The authorization decision, as the annotations of the event have it.
 #[derive(Clone, Debug)]
 struct Decided {
+    /// `allow` or `forbid`; `None` if the API server gave no decision.
     decision: Option<&'static str>,
     reason: String,
 }
@@ -57,12 +64,12 @@ impl std::fmt::Debug for AuditContext {
     }
 }
 
-/// The user of a rejected request, if known.
+/// The user of a rejected request; `None` if the request is not authenticated.
 pub(super) type RejectedCaller = Option<Arc<Identity>>;
 
 impl AuditContext {
-    /// Begins the audit of a request: its event as it is known, its address, and why its View is missing or not
-    /// served. `rejected`: it is rejected.
+    /// Begins the audit of a request, with its event so far (`begun`), the address of its connection (`peer`), and why
+    /// its View is missing or not served (`problem`). `rejected`: the request is already rejected.
     pub(super) fn new(
         log: Arc<Log>,
         clock: Clock,
@@ -86,7 +93,7 @@ impl AuditContext {
         }
     }
 
-    /// Its memory until the response ends, in bytes.
+    /// The memory that the audit holds until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = failed.as_ref().map_or(0, Vec::len);
@@ -99,16 +106,19 @@ impl AuditContext {
         &self.begun.audit_id
     }
 
-    /// Sets the user, once authentication has found it.
-    pub(super) fn known(&self) -> &OnceLock<Arc<Identity>> {
+    /// The caller. It is empty until authentication sets it.
+    pub(super) fn identity(&self) -> &OnceLock<Arc<Identity>> {
         &self.known
     }
 
-    /// Records the authorization decision. A permitted request is served only while events can be written.
+    /// Records the authorization decision.
     ///
     /// # Errors
-    /// 503 where they cannot.
-    pub(super) fn decided(&self, authorized: &Result<Option<AuthorizedRequest>, ApiError>) -> Result<(), ApiError> {
+    /// 503 for a permitted request while events cannot be written: the request must then be rejected.
+    pub(super) fn record_decision(
+        &self,
+        authorized: &Result<Option<AuthorizedRequest>, ApiError>,
+    ) -> Result<(), ApiError> {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match authorized {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
@@ -127,57 +137,59 @@ impl AuditContext {
             self.is_rejected.store(authorized.is_err(), Ordering::Relaxed);
             return Ok(());
         }
-        let is_writable = self.log.is_writable();
+        let is_writable = self.log.check_writable();
         self.must_write.store(is_writable, Ordering::Relaxed);
         if is_writable { Ok(()) } else { Err(not_written()) }
     }
 
-    /// Records the error response for the audit event.
-    pub(super) fn failed(&self, failure: &ApiError) {
-        // Its Status, which is bounded.
+    /// Records the Status of an error response. An error whose response is plain text has none.
+    pub(super) fn record_failure(&self, failure: &ApiError) {
+        // The size of a Status is bounded.
         let status = failure.plain_text().is_none().then(|| failure.status());
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    /// The response is ready; `goes_on`: its body is a stream. Returns when its event is written, in a turn of its user.
+    /// Records the status code of the response, and writes the event that must precede the response. `is_stream`: the
+    /// body is a stream, so that the event is ResponseStarted. Users take `turns` to write.
     ///
     /// # Errors
-    /// 503 if the event cannot be written: that is then the response.
-    pub(super) async fn answered(
+    /// 503 if the event cannot be written: this must then be the response.
+    pub(super) async fn record_response(
         &self,
         code: u16,
-        goes_on: bool,
+        is_stream: bool,
         (turns, user): (&Arc<FairSemaphore<Sharer>>, &Sharer),
     ) -> Result<(), ApiError> {
-        let stage = if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete };
+        let stage = if is_stream { Stage::ResponseStarted } else { Stage::ResponseComplete };
         if self.must_write.load(Ordering::Relaxed) {
-            // Only now, so that a slow request holds no place of the queue while it waits.
+            // The place is taken only now, so that a slow request holds no place in the queue while it waits.
             let written = async {
                 let Some(_turn) = self.log.within_wait(turns.acquire_one(user)).await else { return false };
                 let event = self.event(stage, Some(code));
-                match self.log.place().await {
+                match self.log.reserve().await {
                     Some(place) => self.log.write(place, &event).await,
                     None => false,
                 }
             };
-            // In a box: most requests are not audited, and all hold its place.
+            // In a box: most requests are not audited, and would hold memory for this future.
             let is_written = Box::pin(written).await;
             if !is_written {
                 let failure = not_written();
-                self.failed(&failure);
+                self.record_failure(&failure);
                 let _ = self.code.set(failure.code().as_u16());
                 return Err(failure);
             }
-            self.is_complete.store(!goes_on, Ordering::Relaxed);
-        } else if goes_on {
+            self.is_complete.store(!is_stream, Ordering::Relaxed);
+        } else if is_stream {
             self.log.offer(&self.event(stage, Some(code)));
         }
         let _ = self.code.set(code);
         Ok(())
     }
 
-    /// The key for limits of rejected requests: the user or the address.
-    fn rejected(&self) -> RejectionKey {
+    /// Whose limit of rejected requests the event counts for: the user, or the address of an unknown or anonymous
+    /// caller.
+    fn rejection_key(&self) -> RejectionKey {
         match self.known.get().filter(|identity| !identity.is_anonymous()) {
             Some(identity) => RejectionKey::User(identity.user.clone()),
             None => RejectionKey::Address(self.peer.unwrap_or(OVERFLOW)),
@@ -224,7 +236,7 @@ impl Drop for AuditContext {
         }
         let event = self.event(Stage::ResponseComplete, self.code.get().copied());
         if self.is_rejected.load(Ordering::Relaxed) {
-            self.log.offer_rejected(event, self.rejected());
+            self.log.offer_rejected(event, self.rejection_key());
         } else {
             self.log.offer(&event);
         }

@@ -7,16 +7,18 @@ use http::{HeaderMap, HeaderValue};
 
 use super::read::jitter_seed;
 
-/// Makes ids.
+/// Creates audit ids.
 #[derive(Debug, Default)]
 pub(super) struct AuditIds {
-    /// Number of responses.
+    /// The number of ids that were created.
     answers: AtomicU64,
+    /// Hashes that number with a secret key.
     hasher: RandomState,
 }
 
 impl AuditIds {
-    /// The client's own id if it sent one. Else a new one in the usual form, made of the start of the process and the number of the response.
+    /// The id for the response to a request with these headers: the client's own `Audit-Id`, if it has 1 to 64 bytes.
+    /// Otherwise a new id in the form of a UUID, from a random number of the process and the hashed number of the id.
     pub(super) fn id_for(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
             return sent.clone();

@@ -1,4 +1,5 @@
-//! Which requests are audited, and what the event has at their arrival. What becomes of it is `audit_context`'s.
+//! Decides which requests are audited, and creates their events from the head of the request. `audit_context` completes
+//! and writes them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,23 +22,26 @@ use crate::request::RequestInfo;
 use crate::transport::heads::slots::LongQuery;
 use crate::wire::api_error::ApiError;
 
-/// A request, as its head shows it.
+/// A request whose audit can begin.
 pub(super) struct Auditing<'r> {
     pub(super) server: &'r ServerState,
+    /// Receives the audit of the request.
     pub(super) noted: &'r RequestRecord,
     pub(super) info: &'r RequestInfo,
 }
 
 impl Auditing<'_> {
-    /// Begins to audit a request, if the policy takes it and it is not audited yet. Tried at its arrival, and again if it is rejected.
+    /// Begins the audit of a request if the policy covers it and it has not begun. It is called when the request
+    /// arrives, and again if the request is rejected, because a policy may cover it only then. `rejected`: the request
+    /// is rejected.
     pub(super) fn begin(&self, head: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
         let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
         let Some(log) = log else { return };
-        self.noted.begin_audit(self.audited(log, head, view, rejected));
+        self.noted.begin_audit(self.audit_context(log, head, view, rejected));
     }
 
-    /// Begins the audit of a request if the policy covers it.
-    fn audited(
+    /// The audit of a request with its event so far; `None` if the policy does not cover the request.
+    fn audit_context(
         &self,
         log: &Arc<Log>,
         head: &Parts,
@@ -87,15 +91,16 @@ impl Auditing<'_> {
             reached: now,
             annotations: name.into_iter().collect::<BTreeMap<_, _>>(),
         };
-        // It is held until the response has been read, and written so in any case.
+        // The event of a rejected request is held until the client has read the response, so its size is bounded.
         let begun = if is_rejected { begun.shortened() } else { begun };
         let problem = view.and_then(|view| view.as_ref().err()).map(ApiError::message);
         Some(AuditContext::new(log.clone(), self.server.settings.clock.clone(), (begun, peer, problem), rejected))
     }
 }
 
-/// The addresses that a request claims to come from, then its actual address (apimachinery `util/net`, SourceIPs): a
-/// client can invent all but the last. An event has the last [`MOST_ADDRESSES`] of them.
+/// The client addresses of a request (apimachinery `util/net`, SourceIPs). First come the last [`MOST_ADDRESSES`] of
+/// X-Forwarded-For, then X-Real-Ip: a client can invent these. The last one is `peer`, the actual address of the
+/// connection.
 fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

@@ -21,12 +21,13 @@ use crate::request::RequestInfo;
 use crate::wire::api_error::ApiError;
 use crate::wire::params;
 
-/// Authorizes a request, and removes all headers about the identity of its sender. `None`: the View is missing or not
-/// served, and the caller may know that. `recognized` is the user as the request names it. Stores the caller's
-/// identity in `known`, also where the request is rejected.
+/// Authenticates and authorizes a request, and removes all headers about the identity of its sender. `None`: the View
+/// is missing or not served, and the caller may know that. `through` is the View of the request; `None` at the root.
+/// `recognized` is the local authentication of the caller. Stores the caller's identity in `known` once it is
+/// authenticated, also if the request is rejected later.
 ///
 /// # Errors
-/// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
+/// 401, 403, 429, 500 or 503. 400 for an invalid timeout parameter, which kube-apiserver checks before authentication.
 pub(super) async fn admit(
     access: &AccessControl,
     parts: &mut Parts,
@@ -62,11 +63,11 @@ pub(super) async fn admit(
     }
 }
 
-/// The reason why a caller may not send a request through a View, decided as when the request arrives; `None`: the
-/// caller may.
+/// The reason why a caller may not send a request with these attributes through a View; `None`: the caller may. The
+/// decision is the same as for the request itself.
 ///
 /// # Errors
-/// [`AccessError`] without a decision.
+/// [`AccessError`] if the API server gives no decision.
 pub(super) async fn denied(
     access: &AccessControl,
     identity: &Identity,
@@ -79,12 +80,13 @@ pub(super) async fn denied(
     access.denial_through(identity, attributes, through).await
 }
 
-/// The permission to use a View.
+/// The attributes of the permission to use the View of this name.
 fn use_of(view: &str) -> Attributes {
     Attributes::using(GROUP, VERSION, "views", view)
 }
 
-/// The permission that requests through a View need.
+/// The permission that requests through a View need, by its `authorization`. `namespaces` returns the namespaces to
+/// which the View restricts a resource, by group and plural.
 fn permission<'v>(
     view: &View,
     namespaces: &'v (dyn Fn(&str, &str) -> &'v [String] + Send + Sync),

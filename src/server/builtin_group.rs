@@ -1,30 +1,31 @@
-//! fieldcache's own API group `view.fieldcache.dev/v1alpha1`: its names, and which callers see it. What is seen is in
-//! `builtin_group_documents`.
+//! fieldcache's own API group `view.fieldcache.dev/v1alpha1`: its names, and which callers see it.
+//! `builtin_group_documents` has its documents.
 //!
-//! It contains no objects: [`super::view_request`] serves `views/NAME/proxy`, and [`super::placement_review`] answers `placementreviews` without
-//! storing them. Clients see the group beside all others that are served, without a document. kube-apiserver's aggregator sees it alone: it would
-//! take every other group, and every document of the index of OpenAPI, for one of ours (kube-aggregator `pkg/controllers/openapiv3`). A View does
-//! not contain it.
+//! The group contains no objects: [`super::view_request`] serves `views/NAME/proxy`, and [`super::placement_review`]
+//! answers `placementreviews` without storing them. Clients see the group together with all others that are served, but
+//! without an OpenAPI document. kube-apiserver's aggregator sees only this group: otherwise it would take every other
+//! group, and every document of the OpenAPI index, for fieldcache's own (kube-aggregator `pkg/controllers/openapiv3`).
+//! A View does not contain the group.
 
 pub(super) use crate::model::own_groups::{VERSION, VIEW_GROUP as GROUP};
 
-/// The key of its OpenAPI v3 document.
+/// The key of the group's OpenAPI v3 document in the index.
 pub(super) const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
 
 /// The users with which kube-apiserver's aggregator requests discovery and OpenAPI (kube-aggregator `pkg/apiserver`,
 /// `pkg/controllers/openapi/aggregator`).
 const AGGREGATORS: [&str; 2] = ["system:kube-aggregator", "system:aggregator"];
 
-/// How a request is shown our own group.
+/// How discovery and OpenAPI show fieldcache's own API group to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuiltinGroupVisibility {
-    /// Not at all.
+    /// The group is not shown, as in a View.
     Hidden,
-    /// With everything else, but for Views, which there are none of; without documents.
+    /// The group is shown together with all others, but without its resource `views`: the server has no Views.
     WithoutViews,
-    /// With all other groups.
+    /// The group is shown together with all others.
     Beside,
-    /// And nothing else.
+    /// Only this group is shown, with its documents.
     Alone,
 }
 

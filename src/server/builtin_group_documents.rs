@@ -14,7 +14,7 @@ pub(super) fn rows() -> Vec<Value> {
     vec![views(), placement_reviews::row()]
 }
 
-/// The resource `views` and its subresource, for discovery.
+/// The row of the resource `views` and its subresource `proxy`.
 fn views() -> Value {
     let nothing = json!({ "group": "", "version": "", "kind": "" });
     let view = json!({ "group": own_groups::GROUP, "version": own_groups::VERSION, "kind": "View" });
@@ -36,11 +36,12 @@ pub(super) fn documents() -> &'static Arc<StaticDocuments> {
     &DOCUMENTS
 }
 
-/// The `info` member of a document.
+/// The `info` field of the OpenAPI documents.
 fn info() -> Value {
     json!({ "title": "fieldcache", "version": env!("CARGO_PKG_VERSION") })
 }
 
+/// The description of `views/NAME/proxy` in OpenAPI.
 const PROXY: &str =
     "the root of a read-only API server for the objects of the View: discovery, OpenAPI, get, list and watch";
 

@@ -1,9 +1,9 @@
 //! Consistency of reads: what a read waits for, and the header that reports it.
 //!
-//! A strong read requests the source's current version, by the metadata of one object, which costs the same for any
-//! number of objects. If the store has reached that version, it answers at once. If not, the source is queried for a
-//! progress notification (`registry::Freshness`), or answers itself where forwarding is permitted. This module does
-//! not choose past states: `read` waits for exact versions and pages.
+//! A Strong read first requests the source's current resourceVersion, with a list of the metadata of one object. This
+//! costs the same for any number of objects. If the store has reached that version, the store answers the read. If not,
+//! the request is forwarded to the API server where that is permitted. Otherwise the read waits for a progress
+//! notification of the source (`registry::Freshness`). This module does not choose past states: `list` does.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
 
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// How long the source may take to say how far it is: one object's metadata, but through whatever is in between.
+/// The timeout of the request for the source's current version. It is short work, but can pass through proxies.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
 
-/// The largest response to that request.
+/// The maximum length of the response to that request.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// How a read was served.
+/// How a read was served, as the header [`READ_HEADER`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// The store as it was.
@@ -64,10 +64,11 @@ impl ReadFrom {
     }
 }
 
-/// The consistency for this request: its parameter or header, otherwise the server's default.
+/// The consistency of this request: that of its header [`CONSISTENCY_HEADER`], else Strong if its View requires that,
+/// else the server's default.
 ///
 /// # Errors
-/// 400 for a header that says neither.
+/// 400 for a header with another value than Strong or Eventual.
 pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<ReadConsistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
         None if context.view.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
@@ -76,15 +77,16 @@ pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) ->
         None => Ok(server.settings.consistency),
         Some(b"Strong") => Ok(ReadConsistency::Strong),
         Some(b"Eventual") => Ok(ReadConsistency::Eventual),
-        Some(_) => Err(ApiError::BadRequest(format!("{CONSISTENCY_HEADER}: the header is either Strong or Eventual"))),
+        Some(_) => Err(ApiError::BadRequest(format!("the header {CONSISTENCY_HEADER} must be Strong or Eventual"))),
     }
 }
 
-/// The version that the store must have reached for a read without a version; `None` if any will do.
+/// The version that the store must have reached for a read without a resourceVersion; `None` if any version will do.
+/// For a Strong read this is the source's current version. For others it is that of the last write through this server.
 ///
 /// # Errors
-/// 503 when the source cannot say how far it is.
-pub(super) async fn needed(
+/// 503 when the source does not return its current version.
+pub(super) async fn needed_version(
     server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
@@ -94,7 +96,7 @@ pub(super) async fn needed(
         (ReadConsistency::Strong, Some(upstream)) => {
             let version_request = source_version(&**upstream, &resource.gvr);
             let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(version_request));
-            let version = reply.await.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
+            let version = reply.await.unwrap_or_else(|_| Err("the source did not respond in time".to_owned()));
             version.map(Some).map_err(|problem| {
                 let what = "a Strong read needs the newest resourceVersion of the source";
                 ApiError::Unavailable(format!("{what}: {problem}"))
@@ -105,10 +107,10 @@ pub(super) async fn needed(
     }
 }
 
-/// Waits for a snapshot of at least this version, and returns how it was reached.
+/// Waits for a snapshot of at least this version, and returns how it was reached. `None`: `snapshot` is new enough.
 ///
 /// # Errors
-/// 504 with upstream's cause when the store does not reach it in time.
+/// Those of [`read::not_older_than`]: 504 when the store does not reach the version in time.
 pub(super) async fn reach(
     resource_state: &ResourceState,
     snapshot: Snapshot,
@@ -123,22 +125,22 @@ pub(super) async fn reach(
     }
 }
 
-/// Reaches the newest state. Where requests are forwarded, the API server can answer instead: progress of the store
-/// takes a second.
+/// A snapshot that is new enough for a read without a resourceVersion, and how it was reached. `snapshot` is the one at
+/// hand. `upstream_understands`: whether the API server can answer this request, which has no View and no fields of a
+/// FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
 ///
 /// # Errors
-/// [`NoResponse::Forward`] where the request can be forwarded, otherwise those of [`reach`]. A request that the API
-/// server would not understand is not forwarded.
+/// [`NoResponse::Forward`] if the request must be forwarded. Otherwise those of [`needed_version`] and [`reach`].
 pub(super) async fn newest(
     server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     snapshot: Snapshot,
-    is_known_behind: bool,
+    upstream_understands: bool,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
-    let needed = needed(server, context, resource).await?;
+    let needed = needed_version(server, context, resource).await?;
     let is_strong = consistency(server, context)? == ReadConsistency::Strong;
-    // Progress during the request to the source counts.
+    // The store may have advanced during the request to the source.
     let snapshot = match resource.state.load_state() {
         LoadState::Ready(newest) if is_strong => newest,
         LoadState::Idle
@@ -148,17 +150,18 @@ pub(super) async fn newest(
         | LoadState::Ready(_)
         | LoadState::Gone(_) => snapshot,
     };
-    let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
-    if may_hand_on && needed.is_some_and(|version| snapshot.version() < version) {
+    let may_forward = is_strong && upstream_understands && server.upstream().is_some();
+    if may_forward && needed.is_some_and(|version| snapshot.version() < version) {
         return Err(NoResponse::Forward);
     }
     reach(&resource.state, snapshot, needed).await
 }
 
-/// Requests the source's version of a resource. Another fieldcache must not answer with the version of its own store.
+/// Requests the current resourceVersion of a resource from the source. The request is Strong, so that a source that is
+/// another fieldcache does not return the version of its store.
 ///
 /// # Errors
-/// What it answered instead, or why it did not.
+/// The status and message of a response without the version, or why there is no response.
 pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result<Version, String> {
     let path = format!("/{}/{}?limit=1", gvr.group_version().path(), gvr.resource);
     let body = UpstreamBody::new(Empty::new().map_err(|never| match never {}));
@@ -176,15 +179,15 @@ pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result
     while let Some(frame) = coming.frame().await {
         let chunk = frame.map_err(|error| error.to_string())?.into_data().unwrap_or_default();
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-            return Err(format!("its response to {path} is longer than {MAX_RESPONSE_BYTES} bytes"));
+            return Err(format!("the response of the source to {path} is longer than {MAX_RESPONSE_BYTES} bytes"));
         }
         body.extend_from_slice(&chunk);
     }
-    // The item of the list may nest deeper than what is read of it.
+    // Only the metadata of the list is read: its item may be nested deeply.
     let document = tree::shallow(&body, 2).unwrap_or_default();
     let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
     version.filter(|_| status.is_success()).ok_or_else(|| {
         let message = document["message"].as_str().unwrap_or("the response is not a list with a resourceVersion");
-        format!("it returned {} for {path}: {message}", status.as_u16())
+        format!("the source returned {} for {path}: {message}", status.as_u16())
     })
 }

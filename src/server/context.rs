@@ -1,7 +1,7 @@
 //! A request with everything that handlers need to know about it.
 //!
-//! The pipeline builds it, stage by stage. `disclosure` decides which figures a caller may see, and `response` turns
-//! an error into its response.
+//! The pipeline builds it, stage by stage. `disclosure` decides which counts a caller may see, and `response` turns an
+//! error into its response.
 
 use std::time::Duration;
 
@@ -24,16 +24,17 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct RequestContext<'a> {
     pub(super) info: &'a RequestInfo,
     pub(super) headers: &'a HeaderMap,
+    /// The host of the request, with its port; empty if the request names none.
     pub(super) authority: &'a str,
-    /// Whether the query is too long for a forwarded request.
+    /// Whether the URL is too long to be forwarded to the API server.
     pub(super) is_long: bool,
     /// How long the request may still take, unless it is a watch.
     pub(super) timeout: Duration,
-    /// The View through which the request came.
+    /// The View through which the request came; `None` for a request at the root of the server.
     pub(super) view: Option<ViewRequest>,
-    /// What metrics and the audit log record about it.
+    /// What metrics and the audit log record about the request.
     pub(super) record: &'a RequestRecord,
-    /// The authenticated user; `None` without authentication.
+    /// The authenticated caller and its permissions; `None` if the server does not authenticate.
     pub(super) authorized: Option<AuthorizedRequest>,
     /// The user or address whose limits apply.
     pub(super) user: &'a User,
@@ -41,17 +42,21 @@ pub(super) struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// Checks what kube-apiserver's router checks for built-in paths: the method must be GET, and one of the media types must be acceptable.
-    /// Other paths accept every method.
-    pub(super) fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), ApiError> {
+    /// Checks what kube-apiserver's router checks for built-in paths: the method must be GET, and the Accept header
+    /// must name one of the `offered` media types. Other paths have no such check.
+    ///
+    /// # Errors
+    /// 405 for another method, 406 without an acceptable media type.
+    pub(super) fn check_route(&self, offered: &'static [&'static str]) -> Result<(), ApiError> {
         if self.info.method != Method::GET {
             return Err(ApiError::MethodNotAllowedHere);
         }
-        negotiate::routed(self.headers, offered)
+        negotiate::check_route_accept(self.headers, offered)
     }
 
-    /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no authentication.
-    pub(super) fn own_group(&self) -> BuiltinGroupVisibility {
+    /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no
+    /// authentication.
+    pub(super) fn own_group_visibility(&self) -> BuiltinGroupVisibility {
         match &self.authorized {
             _ if self.view.is_some() => BuiltinGroupVisibility::Hidden,
             Some(authorized) => BuiltinGroupVisibility::for_user(&authorized.identity.user),
@@ -59,8 +64,9 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Whether the request wants its plan, and may see it.
-    pub(super) fn explains(&self) -> bool {
+    /// Whether the response explains how the selection was planned: the request has `?explain=true`. Views ignore it,
+    /// because plans count objects that a View does not show.
+    pub(super) fn wants_explanation(&self) -> bool {
         self.view.is_none() && self.info.query.flag("explain")
     }
 

@@ -19,17 +19,19 @@ impl RequestContext<'_> {
         }
     }
 
-    /// An error without figures of a whole store. The conditions of its FieldCache have them.
-    pub(super) fn reduced(&self, failure: ApiError) -> ApiError {
-        if self.authorized.is_none() { failure } else { failure.without_figures() }
+    /// The error as its caller may see it: with authentication, without counts of a whole store. The conditions of the
+    /// FieldCache have these counts.
+    pub(super) fn redact(&self, failure: ApiError) -> ApiError {
+        if self.authorized.is_none() { failure } else { failure.without_store_counts() }
     }
 }
 
 impl ApiError {
-    /// The error without figures of a whole store.
-    pub(super) fn without_figures(self) -> ApiError {
+    /// The error without counts of a whole store: the progress of a load, and the memory that a store needs. All other
+    /// errors are returned unchanged.
+    pub(super) fn without_store_counts(self) -> ApiError {
         if let ApiError::Loading(_) = self {
-            return ApiError::Loading("its objects are being read".to_owned());
+            return ApiError::Loading("the objects of the resource are being read".to_owned());
         }
         if let ApiError::Limited(Limited { limit: Limit::Memory, retry_after, .. }) = self {
             let message = "memory limit: this resource is not loaded; the conditions of its FieldCache give the reason"

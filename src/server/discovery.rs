@@ -1,7 +1,7 @@
 //! Discovery, plain and aggregated (apiserver `endpoints/discovery`).
 //!
-//! What is listed is what is really answered, here or behind; see `discovery_rows`. The older documents are made of the rows of the
-//! aggregated form, which is stable text, so its hash serves as ETag.
+//! Discovery lists only what this server serves or forwards; see `discovery_rows`. The unaggregated documents are made
+//! from the rows of the aggregated form. The JSON of that form is stable, so its hash is the ETag.
 
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
@@ -23,19 +23,23 @@ use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, n
 use crate::wire::response::with_type;
 use crate::wire::{encode, protobuf};
 
-/// Responds to a request for discovery.
+/// Responds to a request for discovery. `target` is the route of the request; for all other routes, the response is the
+/// list of paths at `/`.
+///
+/// # Errors
+/// 404 for an unknown group or version, 405 or 406 for what a built-in path does not accept.
 pub(super) fn answer(
     catalog: &Catalog,
-    passes: PassThrough,
+    pass_through: PassThrough,
     target: &Route,
     context: &RequestContext<'_>,
 ) -> Result<Response<Body>, ApiError> {
-    let offer = Offered { catalog, passes, own: context.own_group() };
+    let offer = Offered { catalog, pass_through, own: context.own_group_visibility() };
     let groups = offer.groups();
     let body = match target {
         Route::CoreVersions | Route::Groups => {
             if *target == Route::CoreVersions {
-                context.is_routed(&OBJECTS)?;
+                context.check_route(&OBJECTS)?;
             }
             let agreed = negotiate(context.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
             let is_core = *target == Route::CoreVersions;
@@ -53,7 +57,7 @@ pub(super) fn answer(
         Route::GroupVersion(group_version) => {
             let resources = resources(&offer, &groups, group_version)?;
             if read::is_built_in(catalog, &group_version.group) {
-                context.is_routed(&OBJECTS)?;
+                context.check_route(&OBJECTS)?;
             }
             resources
         }
@@ -77,12 +81,12 @@ pub(super) fn answer(
     Ok(document(encode::json_bytes(&body), agreed.format, context))
 }
 
-/// The paths that a request sees: groups, versions, documents and health.
+/// The paths that `/` lists without pass-through: groups, versions, OpenAPI documents and health.
 pub(super) fn paths(catalog: &Catalog, context: &RequestContext<'_>) -> Vec<String> {
-    path_list(&Offered { catalog, passes: PassThrough::Off, own: context.own_group() }.groups())
+    path_list(&Offered { catalog, pass_through: PassThrough::Off, own: context.own_group_visibility() }.groups())
 }
 
-/// The body of `/`: the paths of the server.
+/// The paths that `/` lists, for these groups.
 fn path_list(groups: &[DiscoveryGroup]) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in groups {
@@ -97,7 +101,7 @@ fn path_list(groups: &[DiscoveryGroup]) -> Vec<String> {
     paths
 }
 
-/// The body of `/api`.
+/// The body of `/api`: APIVersions.
 fn core_versions(groups: &[DiscoveryGroup], context: &RequestContext<'_>) -> Value {
     let core = groups.iter().find(|group| group.name.is_empty());
     let versions: Vec<&str> =
@@ -109,13 +113,13 @@ fn core_versions(groups: &[DiscoveryGroup], context: &RequestContext<'_>) -> Val
     })
 }
 
-/// The body of `/apis`.
+/// The body of `/apis`: APIGroupList.
 fn group_list(groups: &[DiscoveryGroup]) -> Value {
     let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(group_members).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// A group of the legacy discovery.
+/// The fields of an APIGroup, as an APIGroupList has them.
 fn group_members(group: &DiscoveryGroup) -> Value {
     let version = |version: &discovery_rows::DiscoveryVersion| {
         let group_version = GroupVersion::new(&*group.name, &*version.name).to_string();
@@ -126,7 +130,10 @@ fn group_members(group: &DiscoveryGroup) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-/// The body of `/apis/GROUP/VERSION`.
+/// The body of `/api/v1` or `/apis/GROUP/VERSION`: APIResourceList.
+///
+/// # Errors
+/// 404 if discovery does not show this group and version.
 fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &GroupVersion) -> Result<Value, ApiError> {
     let is_shown = groups.iter().any(|group| {
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
@@ -141,7 +148,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
         let namespaced = row["scope"] == "Namespaced";
         let verbs = |row: &Value| row["verbs"].as_array().cloned().unwrap_or_default();
         let hash = offer.storage_version_hash(group_version, name);
-        // A row without verbs exists for its subresources alone; the older document has no such rows.
+        // A row without verbs exists for its subresources only; APIResourceList has no such entries.
         if !verbs(&row).is_empty() {
             let mut older = json!({
                 "name": name,
@@ -149,7 +156,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
                 "namespaced": namespaced,
                 "verbs": verbs(&row),
             });
-            merge(&mut older, kind(&row, group_version));
+            merge(&mut older, kind_members(&row, group_version));
             for member in ["shortNames", "categories"] {
                 if let Some(names) = row.get(member) {
                     merge(&mut older, json!({ member: names }));
@@ -167,7 +174,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
                 "namespaced": namespaced,
                 "verbs": verbs(subresource),
             });
-            merge(&mut older, kind(subresource, group_version));
+            merge(&mut older, kind_members(subresource, group_version));
             rows.push(older);
         }
     }
@@ -183,8 +190,9 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
     Ok(list)
 }
 
-/// The kind of a row, with its group and version where they differ from those of the list.
-fn kind(row: &Value, own: &GroupVersion) -> Value {
+/// The kind of a row, as fields of an APIResource. Group and version are left out if they are those of the list
+/// (`own`).
+fn kind_members(row: &Value, own: &GroupVersion) -> Value {
     let text = |member: &str| row["responseKind"][member].as_str().unwrap_or_default();
     let group_version = GroupVersion::new(text("group"), text("version"));
     if group_version.version.is_empty() || group_version == *own {
@@ -197,14 +205,14 @@ fn kind(row: &Value, own: &GroupVersion) -> Value {
     members
 }
 
-/// Adds the members of another object.
+/// Adds the fields of the object `from` to the object `into`.
 fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
     }
 }
 
-/// The aggregated discovery of `/api` or `/apis`.
+/// The response with the aggregated discovery of `/api` (`is_core`) or `/apis`: 304 if the client has it already.
 fn aggregated(
     offer: &Offered<'_>,
     groups: &[DiscoveryGroup],
@@ -226,7 +234,7 @@ fn aggregated(
     let json = encode::json_bytes(&body);
     let tag = format!("\"{}\"", hash::sha512(&json));
     let known = context.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // As a text: upstream knows neither lists of tags nor the asterisk here.
+    // Compared as a whole: kube-apiserver accepts neither lists of tags nor an asterisk here.
     let is_known = known == Some(&*tag);
     let mut response = if is_known {
         let mut response = Response::new(Body::empty());
@@ -255,7 +263,7 @@ fn aggregated(
     response
 }
 
-/// A group of the aggregated discovery.
+/// An APIGroupDiscovery.
 fn aggregated_group(offer: &Offered<'_>, group: &DiscoveryGroup) -> Value {
     let versions: Vec<Value> = group
         .versions

@@ -1,8 +1,9 @@
 //! What discovery shows: groups, versions and rows of resources, in the form of aggregated discovery.
 //!
-//! Without pass-through, these are the served resources with the verbs that this server handles. With it, they are what
-//! the cluster serves. For built-in resources these are its own rows, for custom ones those of the definition, which is
-//! always current. Verbs and subresources that are not forwarded are left out. `discovery` writes the documents.
+//! Without pass-through, these are the served resources with the verbs that this server handles. With pass-through,
+//! they are the resources of the cluster. The rows of built-in resources are those of the cluster's discovery. The rows
+//! of custom resources are made from their CRD, which is always current. Verbs and subresources that are not forwarded
+//! are left out. `discovery` writes the documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,49 +18,52 @@ use super::self_review::kind as self_reviews;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
-/// The verbs that are served from a store.
+/// The verbs that are served from a store, for resources and for subresources.
 pub(super) const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
 pub(super) const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
 
-/// What kube-apiserver does with custom resources (apiextensions `apiserver/customresource_discovery_controller.go`).
+/// The verbs of custom resources and their subresources (apiextensions
+/// `apiserver/customresource_discovery_controller.go`).
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const CUSTOM_SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// A group to show.
+/// An API group in discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DiscoveryGroup {
     /// Empty for the core group.
     pub(super) name: String,
-    /// Preferred one first.
+    /// The versions, the preferred one first.
     pub(super) versions: Vec<DiscoveryVersion>,
 }
 
-/// A version of it.
+/// A version of an API group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DiscoveryVersion {
     pub(super) name: String,
-    /// Whether the server of it does not answer.
+    /// Whether the aggregated API server of the version does not respond.
     pub(super) is_stale: bool,
 }
 
-/// The groups and resources to show.
+/// The groups and resources that discovery shows to a request.
 pub(super) struct Offered<'c> {
     pub(super) catalog: &'c Catalog,
-    pub(super) passes: PassThrough,
+    pub(super) pass_through: PassThrough,
+    /// How discovery shows fieldcache's own API group.
     pub(super) own: BuiltinGroupVisibility,
 }
 
 impl Offered<'_> {
-    /// The groups to show.
+    /// The groups that discovery shows, with fieldcache's own group and, in a View, those of reviews.
     pub(super) fn groups(&self) -> Vec<DiscoveryGroup> {
         let mut groups = match self.own {
             BuiltinGroupVisibility::Alone => Vec::new(),
             BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
-                groups(self.catalog, self.passes)
+                discoverable_groups(self.catalog, self.pass_through)
             }
         };
         if self.own == BuiltinGroupVisibility::Hidden {
-            // In a View, this server handles reviews of the caller itself, whatever the cluster has of these groups.
+            // In a View, this server handles reviews about the caller itself, instead of the cluster's resources of
+            // these groups.
             groups.retain(|group| !self_reviews::GROUPS.contains(&&*group.name));
             let version = |name: &str| DiscoveryVersion { name: name.to_owned(), is_stale: false };
             groups.extend(self_reviews::GROUPS.map(|group| DiscoveryGroup {
@@ -67,7 +71,7 @@ impl Offered<'_> {
                 versions: self_reviews::versions(self.catalog, group).into_iter().map(version).collect(),
             }));
         } else {
-            // A cluster through which it is aggregated lists it too: here this server handles it.
+            // A cluster into which a fieldcache is aggregated lists this group too, but this server handles it itself.
             groups.retain(|group| group.name != builtin_group::GROUP);
             let versions = vec![DiscoveryVersion { name: builtin_group::VERSION.to_owned(), is_stale: false }];
             groups.push(DiscoveryGroup { name: builtin_group::GROUP.to_owned(), versions });
@@ -75,7 +79,8 @@ impl Offered<'_> {
         groups
     }
 
-    /// The hash of a resource's storage version; empty if unknown. That of a definition is never outdated.
+    /// The hash of the storage version of a resource (`name`: its plural name); empty if unknown. For a custom resource
+    /// it is that of the CRD, which is always current.
     pub(super) fn storage_version_hash(&self, group_version: &GroupVersion, name: &str) -> &str {
         let GroupVersion { group, version } = group_version;
         let gvr = Gvr::new(&**group, &**version, name);
@@ -93,27 +98,29 @@ impl Offered<'_> {
             BuiltinGroupVisibility::Alone => Vec::new(),
             BuiltinGroupVisibility::Hidden if self_reviews::GROUPS.contains(&group) => self_reviews::rows(group),
             BuiltinGroupVisibility::WithoutViews if is_own => {
-                // What a fieldcache in the cluster offers is reached through its API server.
-                let mut rows = rows(self.catalog, self.passes, group, version);
+                // Other resources of the group are those of a fieldcache in the cluster, and are forwarded.
+                let mut rows = catalog_rows(self.catalog, self.pass_through, group, version);
                 rows.retain(|row| row["resource"] != placement_reviews::RESOURCE);
                 rows.push(placement_reviews::row());
                 rows
             }
             BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
-                rows(self.catalog, self.passes, group, version)
+                catalog_rows(self.catalog, self.pass_through, group, version)
             }
         }
     }
 }
 
-/// The groups of the catalog.
-fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<DiscoveryGroup> {
+/// The groups of the catalog, without fieldcache's own: the served groups and, with pass-through, those of the cluster
+/// that have a reachable resource or are stale. Of a group that both have, the served versions come first if discovery
+/// lacks one.
+fn discoverable_groups(catalog: &Catalog, pass_through: PassThrough) -> Vec<DiscoveryGroup> {
     let fresh = |name: &String| DiscoveryVersion { name: name.clone(), is_stale: false };
     let own = catalog
         .groups
         .iter()
         .map(|group| DiscoveryGroup { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
-    if passes == PassThrough::Off {
+    if pass_through == PassThrough::Off {
         return own.collect();
     }
     let mut groups: Vec<DiscoveryGroup> = Vec::new();
@@ -122,7 +129,7 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<DiscoveryGroup> {
             let is_served = || catalog.resources_of(&offered.name, &version.name).next().is_some();
             version.is_stale
                 || is_served()
-                || version.resources.iter().any(|found| reachable(&offered.name, found, passes).is_some())
+                || version.resources.iter().any(|found| reachable(&offered.name, found, pass_through).is_some())
         };
         let versions: Vec<DiscoveryVersion> = offered
             .versions
@@ -134,14 +141,14 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<DiscoveryGroup> {
             groups.push(DiscoveryGroup { name: offered.name.clone(), versions });
         }
     }
-    // Discovery may be behind the definitions.
+    // The cluster's discovery can be older than the CRDs.
     for own in own {
         match groups.iter_mut().find(|group| group.name == own.name) {
             None => groups.push(own),
             Some(group) => {
                 let known: BTreeSet<&str> = own.versions.iter().map(|version| &*version.name).collect();
                 if known.iter().any(|name| group.versions.iter().all(|version| version.name != **name)) {
-                    // The registry's order has all versions that are served; what is not comes after.
+                    // The registry orders the served versions; those that are not served follow.
                     let others: Vec<DiscoveryVersion> =
                         group.versions.drain(..).filter(|version| !known.contains(&*version.name)).collect();
                     group.versions = own.versions.iter().cloned().chain(others).collect();
@@ -152,31 +159,32 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<DiscoveryGroup> {
     groups
 }
 
-/// The rows of a group and version of the catalog.
-fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
+/// The rows of a group and version of the catalog, in the order of the cluster's discovery. Served resources that it
+/// lacks follow.
+fn catalog_rows(catalog: &Catalog, pass_through: PassThrough, group: &str, version: &str) -> Vec<Value> {
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
-    // What the cluster offers gives the order, also where nothing of it is forwarded.
+    // The cluster's discovery gives the order, even without pass-through.
     if let Some(offered) = catalog.offers.version(group, version) {
         for found in &offered.resources {
             let served = missing.iter().position(|resource| resource.gvr.resource == found.name);
             match served.map(|index| missing.remove(index)) {
-                Some(resource) if resource.origin == ResourceOrigin::Custom || passes == PassThrough::Off => {
-                    rows.push(own(resource, passes));
+                Some(resource) if resource.origin == ResourceOrigin::Custom || pass_through == PassThrough::Off => {
+                    rows.push(served_row(resource, pass_through));
                 }
-                None if passes == PassThrough::Off => {}
-                _ => rows.extend(reachable(group, found, passes)),
+                None if pass_through == PassThrough::Off => {}
+                _ => rows.extend(reachable(group, found, pass_through)),
             }
         }
     }
-    rows.extend(missing.into_iter().map(|resource| own(resource, passes)));
+    rows.extend(missing.into_iter().map(|resource| served_row(resource, pass_through)));
     rows
 }
 
-/// The row of a resource that is served here.
-fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
+/// The row of a resource that this server serves.
+fn served_row(resource: &Arc<Resource>, pass_through: PassThrough) -> Value {
     let response_kind = |kind: &str, other: Option<&GroupVersion>| {
-        // Built-in kinds leave the group and version of their own group version out.
+        // Built-in kinds leave group and version empty if they are those of the resource.
         let group_version = match (other, resource.origin) {
             (Some(other), _) => other.clone(),
             (None, ResourceOrigin::Custom) => resource.gvr.group_version(),
@@ -184,7 +192,7 @@ fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
         };
         json!({"group": group_version.group, "version": group_version.version, "kind": kind})
     };
-    let all = passes == PassThrough::All && resource.origin == ResourceOrigin::Custom;
+    let all = pass_through == PassThrough::All && resource.origin == ResourceOrigin::Custom;
     let mut row = Map::new();
     let mut set = |name: &str, value: Value| row.insert(name.to_owned(), value);
     set("resource", json!(resource.gvr.resource));
@@ -203,9 +211,9 @@ fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
             set(name, json!(values));
         }
     }
-    let is_shown = |subresource: &&Subresource| match passes {
+    let is_shown = |subresource: &&Subresource| match pass_through {
         PassThrough::Off => subresource.name == "status",
-        PassThrough::Read | PassThrough::All => passes.offers_subresource(&subresource.name),
+        PassThrough::Read | PassThrough::All => pass_through.offers_subresource(&subresource.name),
     };
     let subresources: Vec<Value> = resource
         .subresources
@@ -225,10 +233,10 @@ fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
     Value::Object(row)
 }
 
-/// The cluster's row, reduced to what can be reached; `None` when nothing can.
-fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Option<Value> {
+/// The cluster's row of a resource, with only the verbs and subresources that are forwarded; `None` if none are.
+fn reachable(group: &str, found: &OfferedResource, pass_through: PassThrough) -> Option<Value> {
     let keep_verbs =
-        |row: &mut Map<String, Value>| keep_verbs(row, |verb| passes.offers_verb(group, &found.name, verb));
+        |row: &mut Map<String, Value>| keep_verbs(row, |verb| pass_through.offers_verb(group, &found.name, verb));
     let mut row = found.row();
     let members = row.as_object_mut()?;
     let can_be_used = keep_verbs(members);
@@ -236,7 +244,7 @@ fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Optio
         Some(Value::Array(subresources)) => {
             subresources.retain_mut(|subresource| {
                 let name = subresource["subresource"].as_str().unwrap_or_default();
-                passes.offers_subresource(name) && subresource.as_object_mut().is_some_and(&keep_verbs)
+                pass_through.offers_subresource(name) && subresource.as_object_mut().is_some_and(&keep_verbs)
             });
             !subresources.is_empty()
         }
@@ -248,7 +256,7 @@ fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Optio
     (can_be_used || has_subresources).then_some(row)
 }
 
-/// Removes the verbs that are not offered. Returns whether one is left.
+/// Removes the verbs of a row that are not offered. Returns whether a verb is left.
 fn keep_verbs(row: &mut Map<String, Value>, is_offered: impl Fn(&str) -> bool) -> bool {
     match row.get_mut("verbs") {
         Some(Value::Array(verbs)) => {

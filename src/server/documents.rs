@@ -2,9 +2,9 @@
 //! `pkg/handler` and `pkg/handler3`, kube-aggregator `pkg/controllers/openapiv3`.
 //!
 //! Two defects of upstream are not copied. An unknown group-version is 404, not an empty 200. Every response comes from
-//! one set, so an index never names a missing document. Only the method HEAD makes a difference, as upstream. No
-//! routing, authorization or socket here: `server` calls [`answer`] for everything below `/openapi`. `openapi` builds
-//! the documents.
+//! one set of documents, so an index never names a missing document. All methods are treated like GET, except HEAD, as
+//! upstream. This file does no routing and no authorization: `server/openapi.rs` calls [`answer`] for everything below
+//! `/openapi`. The module `openapi` of the core builds the documents.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use jiff::{Timestamp, ToSpan as _, civil::DateTime, tz::TimeZone};
 use crate::openapi::hash;
 use crate::registry::documents::{DocumentEncoding, DocumentForms, DocumentSet, DocumentSource};
 
-/// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
+/// Shorter bodies are not compressed, because they fit into one packet (gziphandler's default). In bytes.
 const SMALLEST_GZIPPED_BODY: usize = 1400;
 
-/// Requests whose document is being made or encoded, at most.
+/// The maximum number of requests whose documents are built or encoded at the same time.
 pub const MOST_AT_ONCE: u64 = 2;
 
 const JSON: &str = "application/json";
 
-/// How HTTP writes times.
+/// The format of times in HTTP headers.
 const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 
 /// The value of `Cache-Control` when nothing may be cached: kube-apiserver's default.
@@ -37,7 +37,7 @@ const NOT_CACHED: &str = "no-cache, private";
 /// A request below `/openapi`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// HEAD gets no body, everything else is like GET.
+    /// HEAD gets no body; all other methods are treated like GET.
     pub method: &'a Method,
     /// The part of the client's URL before `/openapi`, such as the path of a View; empty at the root. Redirects
     /// repeat it. The index does not, since clients prepend it to the paths in the index.
@@ -62,11 +62,11 @@ pub enum Needed {
 }
 
 impl Needed {
-    /// Fetches from the source what the path needs.
+    /// Fetches the documents that a path needs from `source`. `path` is that of [`Request::path`].
     ///
     /// # Errors
-    /// Why the source has none now.
-    pub async fn by(path: &str, source: &dyn DocumentSource) -> Result<Needed, String> {
+    /// Why the source has no documents now.
+    pub async fn fetch(path: &str, source: &dyn DocumentSource) -> Result<Needed, String> {
         match path {
             "/v2" => source.v2().await.map(Needed::V2),
             _ => source.v3().await.map(Needed::V3),
@@ -74,7 +74,7 @@ impl Needed {
     }
 }
 
-/// Responds to a request for a document.
+/// The response to a request for a document or the index; 404 for another path. Builds what is not built yet.
 pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     let documents = match documents {
         Needed::V2(document) => return v2(request, document),
@@ -89,7 +89,7 @@ pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     }
 }
 
-/// Whether everything that the response needs has been created.
+/// Whether everything that the response needs is already built, so that [`answer`] is fast. Also true for an error.
 pub fn is_made(request: &Request<'_>, documents: &Needed) -> bool {
     match documents {
         Needed::V2(document) => match negotiate(request.headers, Version::V2) {
@@ -108,11 +108,12 @@ pub fn is_made(request: &Request<'_>, documents: &Needed) -> bool {
     }
 }
 
+/// Whether the response to a request may be compressed. A range of the document is not.
 fn wants_gzip(request: &Request<'_>) -> bool {
     accepts_gzip(request.headers) && !request.headers.contains_key(RANGE)
 }
 
-/// Responds with the OpenAPI v2 document.
+/// The response with the OpenAPI v2 document; 406 if the client accepts no encoding of it.
 fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
     let Some(encoding) = negotiate(request.headers, Version::V2) else {
@@ -129,8 +130,8 @@ fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     answer.content(request, body)
 }
 
-/// The index, in the words of the aggregator, which serves all documents of kube-apiserver. It labels its JSON as plain
-/// text and has no entity tag.
+/// The response with the index of OpenAPI v3 documents, as kube-apiserver's aggregator sends it: its JSON has the media
+/// type of plain text, and no entity tag.
 fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
     Answer::new(StatusCode::OK)
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")
@@ -138,7 +139,8 @@ fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
         .content(request, documents.index().json.clone())
 }
 
-/// Responds with an OpenAPI v3 document.
+/// The response with the OpenAPI v3 document of `key`, such as `apis/apps/v1`. A request with another hash than that of
+/// the document is redirected. 406 if the client accepts no encoding of it.
 fn v3(request: &Request<'_>, key: &str, document: &DocumentForms) -> Response<Bytes> {
     let Some(encoding) = negotiate(request.headers, Version::V3) else {
         return Answer::new(StatusCode::NOT_ACCEPTABLE).header(VARY, "Accept").finish();
@@ -162,7 +164,7 @@ fn v3(request: &Request<'_>, key: &str, document: &DocumentForms) -> Response<By
     }
 }
 
-/// A response on its way.
+/// A response that is being built.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -173,7 +175,7 @@ impl Answer {
         Answer { status, headers: HeaderMap::new() }
     }
 
-    /// Adds a header; an invalid value is left out.
+    /// Adds a header. A header with an invalid value is left out.
     fn header(mut self, name: HeaderName, value: &str) -> Answer {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.append(name, value);
@@ -181,19 +183,21 @@ impl Answer {
         self
     }
 
-    /// Adds Last-Modified, the time of the last change of the document.
+    /// Adds the header Last-Modified: the time of the last change of the document.
     fn since(self, time: Timestamp) -> Answer {
         self.header(LAST_MODIFIED, &time.to_zoned(TimeZone::UTC).strftime(HTTP_DATE).to_string())
     }
 
-    /// Whether the content is no newer than the client's copy. Only used without an entity tag.
+    /// Whether the client has the content already, by If-Modified-Since. False if the client sends If-None-Match, which
+    /// takes precedence.
     fn is_not_newer(&self, headers: &HeaderMap) -> bool {
         let time = |value: Option<&HeaderValue>| DateTime::strptime(HTTP_DATE, value?.to_str().ok()?).ok();
         let known = time(headers.get(IF_MODIFIED_SINCE)).filter(|_| !headers.contains_key(IF_NONE_MATCH));
         known.is_some_and(|known| time(self.headers.get(LAST_MODIFIED)).is_some_and(|since| since <= known))
     }
 
-    /// The content, or a part of it, or the news that the client has it already. Go's `http.ServeContent`.
+    /// The response with the body or the requested range of it, or 304 if the client has it already, or 416 for a range
+    /// outside of it (Go's `http.ServeContent`).
     fn content(mut self, request: &Request<'_>, body: Bytes) -> Response<Bytes> {
         let is_known = self.headers.get(ETAG).is_some_and(|tag| {
             request.headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|known| {
@@ -250,13 +254,15 @@ impl Answer {
     }
 }
 
+/// The version of OpenAPI.
 #[derive(Clone, Copy)]
 enum Version {
     V2,
     V3,
 }
 
-/// The media type in the dotted spelling, also for a client that used the at sign.
+/// The media type of an encoding. Protobuf is written with a dot before the version, even if the client used an at
+/// sign.
 fn content_type(encoding: DocumentEncoding, version: Version) -> &'static str {
     match (encoding, version) {
         (DocumentEncoding::Json, _) => JSON,
@@ -265,7 +271,7 @@ fn content_type(encoding: DocumentEncoding, version: Version) -> &'static str {
     }
 }
 
-/// The encoding that the client prefers; `None` when it accepts none of ours.
+/// The encoding that the client prefers; `None` if it accepts neither JSON nor protobuf.
 fn negotiate(headers: &HeaderMap, version: Version) -> Option<DocumentEncoding> {
     let accept = joined(headers, ACCEPT);
     let accept = if accept.trim().is_empty() { "*/*" } else { &accept };
@@ -301,6 +307,7 @@ fn clause(text: &str) -> Option<(&str, &str, f64)> {
     (quality > 0.0).then_some((kind.trim(), subtype.trim(), quality))
 }
 
+/// Whether the client accepts gzip, by its Accept-Encoding.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     joined(headers, ACCEPT_ENCODING).split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
@@ -314,14 +321,15 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// All values of a header as one list.
+/// All values of a header as one list, separated by commas.
 fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
     values.join(",")
 }
 
-/// The first and the last byte of a single range; the inner `None` when it lies outside. Several ranges, and invalid
-/// ones, get the whole document.
+/// The first and the last byte of the requested range of a body of this length. The inner `None`: the range is outside
+/// of the body. The outer `None`: the response has the whole body, because there is no range, several, or an invalid
+/// one.
 fn requested_range(headers: &HeaderMap, length: usize) -> Option<Option<(usize, usize)>> {
     let (first, last) = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?.trim().split_once('-')?;
     if last.contains(',') {
@@ -338,7 +346,7 @@ fn requested_range(headers: &HeaderMap, length: usize) -> Option<Option<(usize, 
     Some((range.0 < length && range.0 <= range.1).then_some(range))
 }
 
-/// The value of the parameter `hash`; an empty one counts as missing, as upstream.
+/// The value of the query parameter `hash`; `None` if it is missing or empty, as upstream.
 fn hash_of(query: Option<&str>) -> Option<&str> {
     let value = query?.split('&').find_map(|pair| pair.strip_prefix("hash="))?;
     (!value.is_empty()).then_some(value)

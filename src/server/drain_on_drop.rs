@@ -1,9 +1,9 @@
-//! Reads a request body to its end, also when its receiver has stopped reading.
+//! Reads a request body to its end, even after its receiver has stopped reading.
 //!
 //! The API server responds to a body that is too large before it has all of it. If the rest stayed unread here, the
-//! connection would be reset while the client still writes. The client would see the reset instead of the response.
-//! What is read for this is dropped, and bounded in size and time. Go's server waits before it closes for the same
-//! reason.
+//! connection would be reset while the client still writes. The client would see the reset instead of the response. The
+//! rest of the body is discarded, up to a bound of size and time. Go's server waits before it closes a connection for
+//! the same reason.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,18 +18,19 @@ use tokio::time::timeout;
 
 use crate::registry::upstream::UpstreamBody;
 
-/// The maximum bytes to read, and the maximum time.
+/// The maximum number of bytes that are read after the receiver has stopped.
 const MOST: usize = 64 << 20;
+/// The maximum time for which they are read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The body of a request.
+/// A request body whose rest is read in a task when it is dropped.
 pub(super) struct DrainOnDrop {
-    /// `None` once it has ended or broken off.
+    /// `None` once the body has ended or failed.
     body: Option<UpstreamBody>,
 }
 
 impl DrainOnDrop {
-    /// Wraps a request body, so that its rest is read when it is dropped.
+    /// Wraps a request body, so that its rest is read when it is dropped. A body without a rest is returned unchanged.
     pub(super) fn wrap(body: UpstreamBody) -> UpstreamBody {
         if body.is_end_stream() { body } else { DrainOnDrop { body: Some(body) }.boxed_unsync() }
     }
@@ -64,13 +65,13 @@ impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         if let Some((rest, runtime)) = rest.zip(Handle::try_current().ok()) {
-            runtime.spawn(timeout(PATIENCE, read(rest)));
+            runtime.spawn(timeout(PATIENCE, discard(rest)));
         }
     }
 }
 
-/// Reads the rest of a body, up to a bound.
-async fn read(mut rest: UpstreamBody) {
+/// Reads and discards the rest of a body, up to [`MOST`] bytes.
+async fn discard(mut rest: UpstreamBody) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = rest.frame().await {
         bytes += frame.data_ref().map_or(0, Bytes::len);

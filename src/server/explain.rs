@@ -1,11 +1,11 @@
 //! `?explain=true`: the header `Fieldcache-Explain`, one line of JSON; the body is what it would be without.
 //!
-//! Members: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits whatever the page (see
-//! [`Explanation`]), and `microseconds` that planning and collecting took. A member that is not known when the head is
-//! written is left out. Examples are `bytes`, where it would take a walk over all hits, and `microseconds` of a watch,
-//! which collects later. A caller that may not list the resource in all namespaces gets neither `candidates` nor
-//! `microseconds` nor counts in the plan. Objects that it may not see change them. Text beyond ASCII is escaped, since
-//! a header has none, and a plan of unusual length is cut.
+//! Fields: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits on all pages (see
+//! [`Explanation`]), and `microseconds` that planning and collecting took. A field that is not known when the header is
+//! written is left out. Examples are `bytes`, if it would require reading all hits, and `microseconds` of a watch,
+//! which collects later. A caller that may not list the resource in all namespaces gets no `candidates`, no
+//! `microseconds`, and no counts in the plan, because these depend on objects that it may not see. Characters beyond
+//! ASCII are escaped, as a header requires, and a long plan is truncated.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -18,10 +18,12 @@ use crate::query::{Explanation, Selection, State, Work};
 use crate::registry::Resource;
 use crate::wire::body::Body;
 
-/// A longer plan is cut here, in bytes: clients bound the size of a head, and a set may name thousands of values.
+/// A longer plan is truncated to this many bytes: clients bound the size of headers, and a set can have thousands of
+/// values.
 const LONGEST_PLAN: usize = 2048;
 
-/// The plan of a request's selection, as far as the caller may see it.
+/// The plan of a request's selection in this state. It has no counts of a whole store if the caller may not list the
+/// resource in all namespaces.
 pub(super) async fn explanation(
     context: &RequestContext<'_>,
     resource: &Resource,
@@ -35,7 +37,8 @@ pub(super) async fn explanation(
     }
 }
 
-/// Adds the header to a response. `took`: the time of planning and collecting, where that is done.
+/// Adds the header `Fieldcache-Explain` to a response. `took`: the time of planning and collecting; `None` if that is
+/// not done yet. It is left out, as `candidates` is, if the caller may not see it.
 pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Explanation, took: Option<Duration>) {
     let mut plan = explanation.plan.clone();
     if plan.len() > LONGEST_PLAN {
@@ -62,7 +65,8 @@ pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Ex
     }
 }
 
-/// JSON with everything beyond visible ASCII escaped; serde_json has escaped the controls below the blank.
+/// JSON in which every character outside of printable ASCII is escaped as `\u`. serde_json has already escaped control
+/// characters below the space.
 fn ascii(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     let mut units = [0; 2];

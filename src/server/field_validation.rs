@@ -4,7 +4,7 @@ use crate::placement_service::field_validation::FieldValidation;
 use crate::request::Query;
 use crate::wire::api_error::{ApiError, OptionFault, OptionProblem};
 
-/// The directive of a request.
+/// The value of `?fieldValidation=`, by default Warn.
 ///
 /// # Errors
 /// 422 for a value that kube-apiserver does not support.

@@ -29,13 +29,15 @@ use crate::request::{ResourcePath, Route};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
-/// The API server ends what takes too long by itself; beyond this much more, nothing will come.
+/// How long to wait for a response beyond the timeout of the request. The API server ends late requests itself; after
+/// this, no response will come.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Forwards a request to the API server.
+/// Forwards a request to the API server, and returns its response while the body still arrives.
 ///
 /// # Errors
-/// 429 when too many are under way, 503 when there is no answer.
+/// 429 when too many forwarded requests or watches are in progress, and 503 without a response in time. 400, 414 and
+/// 415 for a request that cannot be forwarded.
 pub(super) async fn answer(
     server: &ServerState,
     upstream: &dyn Upstream,
@@ -47,9 +49,9 @@ pub(super) async fn answer(
     if let Some(address) = address
         && let Some(resource) = server.registry.catalog().resource(&address.gvr)
     {
-        context.record.served(context.info, context.headers, address, resource);
+        context.record.record_resource(context.info, context.headers, address, resource);
     }
-    context.record.found(AnswerPath::Forwarded);
+    context.record.record_path(AnswerPath::Forwarded);
     if context.is_long {
         let message = "the URL is too long to be forwarded to the API server (at most 65,534 bytes): shorten the selectors, or cache the resource";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
@@ -65,7 +67,7 @@ pub(super) async fn answer(
     *request.method_mut() = context.info.method.clone();
     *request.uri_mut() =
         path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be forwarded: {error}")))?;
-    *request.headers_mut() = sent_on(context.headers);
+    *request.headers_mut() = forwarded_headers(context.headers);
     // Another fieldcache must not answer from its store either.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
@@ -84,12 +86,14 @@ pub(super) async fn answer(
     };
     let (mut parts, mut body) = response.into_parts();
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(ApiError::Unavailable("the API server switched protocols, which is not forwarded".to_owned()));
+        return Err(ApiError::Unavailable(
+            "the API server upgraded the connection to another protocol, which is not forwarded".to_owned(),
+        ));
     }
-    let mut headers = handed_back(parts.headers);
+    let mut headers = returned_headers(parts.headers);
     let mut read = None;
     if let Some(write) = write.filter(|_| parts.status.is_success()) {
-        (body, read) = write.done(server, upstream, &mut headers, body).await;
+        (body, read) = write.record_version(server, upstream, &mut headers, body).await;
     }
     headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
@@ -106,7 +110,7 @@ fn empty() -> UpstreamBody {
     Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Whether the response may be silent for long: watches and logs.
+/// Whether the response can be without data for long: a watch, or a log that is followed.
 fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>) -> bool {
     address.is_some_and(|address| {
         let is_log = address.subresource.as_deref().is_some_and(|name| name == "log");
@@ -114,14 +118,14 @@ fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>)
     })
 }
 
-/// Whether a header is about one connection only, and is not forwarded.
+/// Whether a header is about a single connection (hop-by-hop), so that it is not forwarded.
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name)
         || ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "http2-settings"]
             .contains(&name.as_str())
 }
 
-/// Removes headers that belong to one connection, including those that `Connection` names.
+/// The headers without those of a single connection (hop-by-hop), which include those that `Connection` names.
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -136,8 +140,8 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
-/// The headers of the client that are forwarded: none about the client's identity or address.
-fn sent_on(headers: &HeaderMap) -> HeaderMap {
+/// The headers of a request that are forwarded: none about the client's identity or address.
+fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     let is_own = |name: &HeaderName| {
         let text = name.as_str();
         [AUTHORIZATION, COOKIE, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, ORIGIN, REFERER].contains(name)
@@ -151,8 +155,8 @@ fn sent_on(headers: &HeaderMap) -> HeaderMap {
     sent
 }
 
-/// The headers of the response that are returned: none about the API server's own address.
-fn handed_back(headers: HeaderMap) -> HeaderMap {
+/// The headers of a response that are returned to the client: none that would apply to the address of the API server.
+fn returned_headers(headers: HeaderMap) -> HeaderMap {
     let mut back = end_to_end(&headers);
     let foreign: Vec<HeaderName> = back
         .keys()

@@ -1,10 +1,10 @@
 //! Decides which requests are forwarded to the API server. `forward` forwards them.
 //!
-//! This server handles served resources, with two exceptions. One is an object without a resourceVersion, which must be
-//! as new as the request. The other is subresources, which are not cached. Everything else is forwarded as far as
+//! This server handles served resources, with two exceptions. One is a get without a resourceVersion, whose result must
+//! be as new as the request. The other is subresources, which are not cached. Everything else is forwarded as far as
 //! `--pass-through` permits.
 //!
-//! Never forwarded, whatever the mode: what opens a channel into a workload. A local server responds to every client
+//! In no mode does it forward requests that open a channel into a workload. A local server responds to every client
 //! that reaches its port. A page of a workload, shown through `proxy`, would be a page of this server's own origin,
 //! which `guards` lets in.
 
@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 
 use super::context::RequestContext;
 use super::methods::write_verb;
-use super::pass_through::{PassThrough, REFUSED, is_question};
+use super::pass_through::{PassThrough, WORKLOAD_SUBRESOURCES, is_self_review_resource};
 use super::{builtin_group, read};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
@@ -22,18 +22,18 @@ use crate::request::{RequestInfo, ResourcePath, Route};
 use crate::wire::api_error::ApiError;
 
 impl PassThrough {
-    /// Decides whether a request is forwarded.
+    /// Whether a request is forwarded; false: this server handles it.
     ///
     /// # Errors
-    /// The reason, when it would have to go on and must not.
-    pub(super) fn takes(self, context: &RequestContext<'_>, catalog: &Catalog) -> Result<bool, ApiError> {
+    /// 403 or 405 for a request that only the API server could answer and that must not be forwarded.
+    pub(super) fn forwards(self, context: &RequestContext<'_>, catalog: &Catalog) -> Result<bool, ApiError> {
         let route = context.info.route();
         if self == PassThrough::Off {
             return Ok(false);
         }
         let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        let goes_on = match route {
-            Route::Resource(address) => is_behind(context, address, catalog),
+        let may_forward = match route {
+            Route::Resource(address) => needs_api_server(context, address, catalog),
             Route::Unknown | Route::UnknownBuiltIn | Route::Root => true,
             Route::Group(name) => {
                 let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
@@ -46,11 +46,11 @@ impl PassThrough {
             }
             Route::Health { .. } | Route::Version | Route::OpenApi | Route::CoreVersions | Route::Groups => !reads,
         };
-        if !goes_on || context.info.method == Method::CONNECT {
+        if !may_forward || context.info.method == Method::CONNECT {
             return Ok(false);
         }
-        // A proxy between us and the API server may clean the path, which may change its meaning.
-        if context.info.climbs() {
+        // A proxy between this server and the API server may resolve `..` in the path, which can change its meaning.
+        if context.info.has_parent_segment() {
             return Ok(false);
         }
         check_path(context.info)?;
@@ -62,14 +62,14 @@ impl PassThrough {
         if let Route::Resource(address) = route
             && is_known(address, catalog)
         {
-            return Err(refuse_write(&context.info.method, address));
+            return Err(write_not_forwarded(&context.info.method, address));
         }
         Ok(false)
     }
 }
 
-/// Whether a request for a resource is not answered from a store.
-fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Catalog) -> bool {
+/// Whether the API server has to answer a request for a resource, because no store can.
+fn needs_api_server(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Catalog) -> bool {
     if catalog.resource(&address.gvr).is_none() {
         return true;
     }
@@ -81,7 +81,7 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
         None if address.subresource.is_some() => true,
         None => {
             let is_unset = |key: &str| context.info.query.get(key).is_none_or(str::is_empty);
-            // A client that wants an answer from the store gets it.
+            // A client can ask for the object in the store.
             let wants_copy = context.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
             address.name.is_some() && is_unset("resourceVersion") && !context.info.query.flag("watch") && !wants_copy
         }
@@ -92,10 +92,12 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
 fn is_self_review(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
-    context.info.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
+    context.info.method == Method::POST
+        && is_collection
+        && is_self_review_resource(&address.gvr.group, &address.gvr.resource)
 }
 
-/// Whether the resource exists, here or in upstream's discovery.
+/// Whether the resource exists: served here in the scope of the path, or in the discovery of the API server.
 fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
     let gvr = &address.gvr;
     if catalog.resource(gvr).is_some() {
@@ -108,16 +110,16 @@ fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
         .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
 }
 
-/// The error for a write that is not forwarded.
-fn refuse_write(method: &Method, address: &ResourcePath) -> ApiError {
+/// The error for a write that `--pass-through` does not permit.
+fn write_not_forwarded(method: &Method, address: &ResourcePath) -> ApiError {
     match write_verb(method, address) {
         None | Some("") => ApiError::MethodNotAllowedHere,
         Some(verb) => ApiError::WriteNotForwarded { verb, gvr: address.gvr.clone() },
     }
 }
 
-/// Rejects impersonation: our permissions are the kubeconfig's, and a response with them in the name of another user
-/// would be wrong.
+/// Rejects impersonation. Forwarded requests use the permissions of the kubeconfig, so the response would not be the
+/// one for the impersonated user.
 ///
 /// # Errors
 /// 403 that names the header.
@@ -131,14 +133,17 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Rejects what leads into a workload. The path is interpreted generously, since a proxy between us and the API
-/// server may clean it.
+/// Rejects requests for subresources that open a channel into a workload. The path is read as a proxy on the way to the
+/// API server may rewrite it.
+///
+/// # Errors
+/// 403 that names the subresource.
 fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     let Some(address) = info.cleaned_resource() else { return Ok(()) };
     let Some(subresource) = &address.subresource else { return Ok(()) };
     // Below `proxy` comes the path of the workload.
     let first = subresource.split('/').next().unwrap_or_default();
-    match REFUSED.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
+    match WORKLOAD_SUBRESOURCES.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
         None => Ok(()),
         Some(&"proxy") => Err(ApiError::Forbidden(format!(
             "{}/proxy is not forwarded: a response of the workload would be a page of this server, with the permissions of \
@@ -158,7 +163,10 @@ pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Rejects upgrades to other protocols. An upgrade to HTTP/2 in clear text is ignored, as a server may.
+/// Rejects upgrades to other protocols. An upgrade to HTTP/2 in clear text is ignored, as HTTP permits.
+///
+/// # Errors
+/// 403 that names the protocols.
 fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
     let wants_upgrade = headers.get_all(CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")))
@@ -168,8 +176,8 @@ fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
     let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
     if (wants_upgrade || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
         return Err(ApiError::Forbidden(format!(
-            "an upgrade of the connection to {} is not forwarded: plain requests and watches are; use the API server \
-             directly",
+            "an upgrade of the connection to {} is not forwarded, because only plain requests and watches are: use the API \
+             server directly",
             quote(&protocols.join(", "))
         )));
     }

@@ -26,7 +26,7 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::Shown;
-use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, negotiate, routed};
+use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
 use crate::wire::params::read_version;
 use crate::wire::row::Row;
 use crate::wire::table;
@@ -34,6 +34,10 @@ use crate::wire::table::{Columns, Include};
 use crate::wire::{protobuf, yaml};
 
 /// Responds with one object.
+///
+/// # Errors
+/// 404 for a missing object or subresource, 405 for a subresource that only the API server serves. 400 and 406 for the
+/// request, 429 when a limit is reached, and those of [`newest_enough`].
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -43,7 +47,8 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with one object, in a format that is offered.
+/// Responds with one object. `offered`: whether protobuf can be negotiated. If the object turns out to have no protobuf
+/// form, this calls itself without that offer.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -54,7 +59,7 @@ async fn answer_in(
     let resource = whole;
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || ApiError::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
-    // Nothing below a subresource of a custom resource is read.
+    // kube-apiserver ignores the path below the subresource of a custom resource.
     let subresource = address.subresource.as_deref().map(|below| match resource.origin {
         ResourceOrigin::Custom => below.split('/').next().unwrap_or_default(),
         ResourceOrigin::BuiltIn => below,
@@ -62,18 +67,18 @@ async fn answer_in(
     match subresource {
         None => {}
         Some("status") if resource.subresources.iter().any(|subresource| subresource.name == "status") => {}
-        // The other subresources are no views of the object: scale has a kind of its own, log and exec are streams.
+        // Other subresources do not return the object: scale has its own kind, log and exec are streams.
         Some(known) if resource.subresources.iter().any(|subresource| subresource.name == known) => {
             let mut gvr = address.gvr.clone();
             gvr.resource = format!("{}/{known}", gvr.resource);
             return Err(ApiError::MethodNotAllowed { verb: "get", gvr }.into());
         }
-        // Paths of built-in types are routes; those of custom resources matter only after the object.
+        // kube-apiserver has no route for an unknown subresource of a built-in resource.
         Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(ApiError::UnknownResource.into()),
         Some(_) => return Err(not_found().into()),
     }
     if resource.origin == ResourceOrigin::BuiltIn {
-        routed(context.headers, &OBJECTS)?;
+        check_route_accept(context.headers, &OBJECTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
@@ -87,7 +92,7 @@ async fn answer_in(
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    // The place among large lists, and the length for which it was taken.
+    // The permit of large lists, and the length in bytes for which it was acquired.
     let (mut place, mut admitted) = (None, 0);
     let now = (server.settings.clock)();
     let (content, object, took, from) = loop {
@@ -96,9 +101,9 @@ async fn answer_in(
         let shown = resource.restrict(Selection::default());
         let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
-        context.record.accessed(AccessPath::Index);
+        context.record.record_access(AccessPath::Index);
         let found = found.ok_or_else(not_found)?;
-        // To make a response of a large object takes long, and only then is its length known: the place is taken before.
+        // Making a response from a large object takes long, and its length is known only then: the permit comes first.
         let work = work_of(resource, &agreed.form, &found);
         if work > LARGE && place.is_none() {
             admitted = found.length() as u64;
@@ -106,7 +111,7 @@ async fn answer_in(
                 ListAdmission::Granted(free) => place = Some(free),
                 ListAdmission::Queued(waiting) => {
                     drop((found, snapshot));
-                    place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
+                    place = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
                     continue;
                 }
             }
@@ -115,7 +120,7 @@ async fn answer_in(
         let (found, snapshot) = if may_read(length) {
             (found, snapshot)
         } else {
-            // Nothing is held while the request waits for a long turn, and what is read in it is the newest.
+            // Nothing is held while the request waits for a long turn, in which the newest object is read.
             let epoch = snapshot.epoch();
             drop((found, snapshot));
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, length).await;
@@ -129,7 +134,7 @@ async fn answer_in(
         };
         let object = resource.show(found).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
-        // A response that is as large as a large list takes its place among them, however it came to be so large.
+        // A response that is as long as a large list needs a permit too, even if the object is short.
         let length = match &content {
             Content::Document(json) => length_as(json, agreed.format, context),
             Content::Table(columns) => Row::new(columns, Shown::as_is(&object), now)
@@ -146,9 +151,9 @@ async fn answer_in(
                 break (content, object, took, from);
             }
             ListAdmission::Queued(waiting) => {
-                // Nothing is held in the queue, and what is read after it is the newest.
+                // Nothing is held in the queue, and the newest object is read after it.
                 drop((content, object, snapshot));
-                place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
+                place = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
             }
         }
     };
@@ -168,9 +173,9 @@ async fn answer_in(
             let (envelope, bytes_held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
             let pieces = table::pieces(&columns, envelope, std::iter::once(object), Box::new(Some), agreed.format, now);
             let mut response = chunked(pieces, agreed.format, context);
-            response.body_mut().holds(bytes_held);
+            response.body_mut().add_held_bytes(bytes_held);
             if agreed.format == Format::Yaml {
-                response.body_mut().holds(yaml::most_held(object_length));
+                response.body_mut().add_held_bytes(yaml::most_held(object_length));
             }
             response
         }
@@ -184,7 +189,7 @@ async fn answer_in(
     if consistency == ReadConsistency::Strong {
         from.add_header(&mut response);
     }
-    if context.explains() {
+    if context.wants_explanation() {
         let bytes = Some(object_length);
         let plan = format!("name {key} (1)");
         let candidates = context.may_list_all(&resource.gvr).await.then_some(1);
@@ -194,7 +199,11 @@ async fn answer_in(
     Ok(response)
 }
 
-/// A snapshot that is new enough for the request, and where it was read.
+/// A snapshot that is new enough for the request, and how it was reached. `version`: the requested resourceVersion;
+/// `None` if the request has none.
+///
+/// # Errors
+/// Those of [`read::snapshot`], [`read::wait_for_max_lag`], and [`consistency::newest`] or [`consistency::reach`].
 async fn newest_enough(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -205,7 +214,7 @@ async fn newest_enough(
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
     if version.is_some() || consistency == ReadConsistency::Eventual {
-        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
+        read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
     match version {
         None => Box::pin(consistency::newest(server, context, resource, snapshot, context.view.is_none())).await,
@@ -213,15 +222,15 @@ async fn newest_enough(
     }
 }
 
-/// A single object as it is sent.
+/// The content of the response.
 enum Content {
     /// A JSON document.
     Document(Vec<u8>),
-    /// As the row of a table, which is written in parts.
+    /// A Table with the object as its row, which is written in pieces.
     Table(Arc<Columns>),
 }
 
-/// About how many bytes are read to make the response. A Table follows the path of each column through the object.
+/// The approximate number of bytes that are read to make the response. For a Table, each column reads the object again.
 fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
     let passes = match form {
         Representation::Table(_) => 1 + resource.printer_columns.len() as u64,
@@ -233,9 +242,11 @@ fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
     passes.saturating_mul(object.length() as u64)
 }
 
-/// The object in the form that was agreed on.
+/// The object in the representation that was negotiated. It is converted last, so that any other error of the request
+/// takes precedence.
 ///
-/// Objects are converted last, so any other error takes precedence over a form that does not fit.
+/// # Errors
+/// 400 or 406 for a representation that only lists have, 400 for an invalid `includeObject`.
 fn form(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -266,7 +277,7 @@ fn form(
     Ok(Content::Document(json))
 }
 
-/// The reason why a name is not valid (apimachinery `api/validation/path`).
+/// The reason why a name is not valid in a path (apimachinery `api/validation/path`); `None` if it is valid.
 fn problem_of_name(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),

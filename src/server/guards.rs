@@ -1,11 +1,11 @@
 //! Keeps web pages out of a server on a developer's own machine.
 //!
-//! Local `serve` answers without credentials, so a request that a web page caused must not count as its user's. Three
-//! marks identify one:
+//! Local `serve` responds without authentication, so a request that a web page caused must not count as its user's.
+//! Three marks identify such a request:
 //!
-//! - a Host that is no loopback name: a foreign name that resolves to this machine, DNS rebinding
+//! - a Host that is not a loopback name: with DNS rebinding, a foreign name resolves to this machine
 //! - an Origin that is not this server
-//! - Sec-Fetch-Site
+//! - a Sec-Fetch-Site that names another site
 //!
 //! No CORS header is ever sent. Programs set none of these marks.
 //!
@@ -19,15 +19,16 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 use crate::model::quote;
 use crate::wire::api_error::ApiError;
 
-/// Which requests a local server answers.
+/// Rejects requests of web pages at a local server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// Hosts besides the loopback ones: the address that the user bound, when it is another one.
+    /// Hosts that are accepted in addition to the loopback names: the address that the user bound.
     pub hosts: Vec<String>,
 }
 
 impl Guard {
-    /// Rejects requests that a foreign web page may have caused.
+    /// Rejects requests that a foreign web page may have caused. `authority` is the host of the request, with its port:
+    /// see [`authority`].
     ///
     /// # Errors
     /// 403 that names the header.
@@ -48,7 +49,7 @@ impl Guard {
                 return Err(ApiError::Forbidden(message));
             }
         }
-        // Other values are unknown today, so a browser means something else by them than these two.
+        // All other values, known or not, mean another site.
         let is_own = |site: &&str| matches!(*site, "same-origin" | "none");
         if let Some(site) = headers.get_all("sec-fetch-site").iter().map(text).find(|site| !is_own(site)) {
             let message = format!("Sec-Fetch-Site is {}: requests from other web pages are rejected", quote(site));
@@ -57,7 +58,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a host is an address or a name of this server.
+    /// Whether a host, without its port, is an address or a name of this server.
     fn is_own(&self, host: &str) -> bool {
         let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         is_loopback
@@ -66,7 +67,8 @@ impl Guard {
     }
 }
 
-/// The host that a request names: of its URI, which HTTP/2 always has, else of its only Host header.
+/// The host of a request, with its port: of its URI, which HTTP/2 always has, else of its Host header. Empty without
+/// both.
 ///
 /// # Errors
 /// 400 for several Host headers, as Go's server.
@@ -79,12 +81,12 @@ pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, Ap
     Ok(uri.authority().map_or(host, |authority| authority.as_str()))
 }
 
-/// The value of a header; empty, which is never accepted, if it is not ASCII.
+/// The value of a header. If it is not ASCII, it is empty, which no check accepts.
 fn text(value: &HeaderValue) -> &str {
     value.to_str().unwrap_or_default()
 }
 
-/// A host without its port and brackets.
+/// The host of an authority, without its port and the brackets of an IPv6 address.
 fn host_of(authority: &str) -> &str {
     if let Some(bracketed) = authority.strip_prefix('[') {
         return bracketed.split(']').next().unwrap_or_default();
@@ -92,11 +94,12 @@ fn host_of(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }
 
-/// Rejects bodies without a media type that a browser sent: an HTML form without an encoding type can send them. kube-apiserver takes
-/// a body without a media type for JSON, and client-go sends such bodies.
+/// Rejects a browser's request that has a body but no media type: a web page can send such a request to any server.
+/// Other clients may send it: kube-apiserver takes a body without a media type for JSON, and client-go sends such
+/// bodies.
 ///
 /// # Errors
-/// 415.
+/// 415 for a body without a media type.
 pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
@@ -104,10 +107,10 @@ pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> 
     if !reads && has_body { check_media_type(headers) } else { Ok(()) }
 }
 
-/// Like [`check_body`], for a request with a body.
+/// Like [`check_body`], for a request that is known to have a body.
 ///
 /// # Errors
-/// 415.
+/// 415 for a body without a media type.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if !headers.contains_key(CONTENT_TYPE) && is_from_browser(headers) {
         return Err(ApiError::no_media_type());

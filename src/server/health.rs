@@ -1,12 +1,12 @@
 //! `/livez`, `/readyz` and `/healthz` (apiserver `server/healthz`).
 //!
-//! Checks are closures that the command line hands in; this file only prints them. A failing check's reason goes to
-//! the log, not to the client, as upstream withholds it.
+//! Checks are closures, which `runtime` creates; this file runs them and writes their results. The reason of a failed
+//! check is logged and not sent to the client, as in kube-apiserver.
 //!
-//! The names of checks name resources, so they are details. A response has them only for a caller that may get the
+//! The names of checks contain names of resources. A response has them only for a caller that may get the
 //! nonResourceURL of all single checks, such as `/readyz/*`. Kubernetes' ClusterRole `system:monitoring` has that
 //! permission; `system:public-info-viewer`, which everyone has, names only `/readyz` itself. Other callers get the
-//! plain result, and no effect of `exclude`, which would reveal whether a check exists.
+//! plain result, and `exclude` has no effect for them, because it would reveal whether a check exists.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,20 +22,21 @@ use crate::request::Query;
 use crate::wire::body::Body;
 use crate::wire::response::with_type;
 
-/// A name in the output and in `?exclude=`, and the outcome; its text is for the log.
+/// The name of a check in the output and in `?exclude=`, and its result. The reason in the result is only logged.
 pub type Checked = (String, Readiness);
 
-/// Checks that run together.
+/// One or more checks that one closure runs.
 #[derive(Clone)]
 pub struct Check {
-    /// Whether `/livez` includes it. What only time can fix belongs to readiness alone, or restarts would loop.
+    /// Whether `/livez` includes the checks. A restart must be able to fix their failure; otherwise the process would
+    /// be restarted again and again.
     pub is_vital: bool,
-    /// Sends the requests.
+    /// Runs the checks and returns their results.
     pub probe: Arc<dyn Fn() -> Vec<Checked> + Send + Sync>,
 }
 
 impl Check {
-    /// A check with a single result.
+    /// A check with a single result. `probe` returns the reason if the check fails.
     pub fn one(
         name: &'static str,
         is_vital: bool,
@@ -45,15 +46,15 @@ impl Check {
     }
 }
 
-/// The three paths.
+/// The three endpoints: their paths without the slash.
 pub(super) const ENDPOINTS: [&str; 3] = ["livez", "readyz", "healthz"];
 
-/// Whether the request has `?verbose`.
+/// Whether the request has `?verbose` or `?exclude`, whose response names checks.
 pub(super) fn wants_details(query: &Query) -> bool {
     ["verbose", "exclude"].iter().any(|key| query.get(key).is_some())
 }
 
-/// Runs the checks of an endpoint.
+/// Runs the checks of an endpoint and returns all results. `draining`: the process is shutting down.
 fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
     let mut results: Vec<Checked> = vec![("ping".to_owned(), Readiness::Ready)];
     let selected = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
@@ -66,7 +67,8 @@ fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
     results
 }
 
-/// Whether all checks of an endpoint succeed; the log names those that do not.
+/// Whether all checks of an endpoint succeed; the log names those that do not. `draining`: the process is shutting
+/// down.
 pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool {
     let mut is_well = true;
     for (check, result) in results(endpoint, checks, draining) {
@@ -78,11 +80,11 @@ pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool 
     is_well
 }
 
-/// During this time a check that fails again is logged at debug only: any client may send requests as often as it
-/// likes.
+/// If a check fails again within this time, that is logged at level debug only. Otherwise clients could fill the log
+/// with many requests.
 const LOGGED_FOR: Duration = Duration::from_secs(1);
 
-/// Logs a failed check, at most once in an interval.
+/// Logs a failed check: as a warning at most once in [`LOGGED_FOR`], otherwise at level debug.
 fn log(endpoint: &str, check: &str, reason: &str) {
     static LOGGED: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
     let now = Instant::now();
@@ -105,7 +107,8 @@ pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
     }
 }
 
-/// The response with details if they are requested, or for a single check.
+/// The response of an endpoint with the names of its checks, if they are requested or one of them fails. `single`:
+/// respond for the check of this name only, with 404 if there is none. `draining`: the process is shutting down.
 pub(super) fn answer(
     endpoint: &'static str,
     single: Option<&str>,

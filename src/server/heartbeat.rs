@@ -1,8 +1,9 @@
 //! Whether the runtime that serves still runs its tasks.
 //!
-//! Health checks are served by a thread of their own, which would find a server healthy whose workers are all blocked. So a task of the
-//! serving runtime beats every second, and liveness fails when the last beat is too old. The bound is far above what load causes:
-//! a kubelet restarts the process for it.
+//! A separate thread serves health checks, and would report a server as healthy whose workers are all blocked. So a
+//! task of the serving runtime records the time every second (a beat), and `/livez` fails when the last beat is too
+//! old. The bound is far above the delays that load causes, because the kubelet restarts the process when `/livez`
+//! fails.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use super::health::Check;
 
-/// How often it beats.
+/// The time between two beats.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How old the last beat may be.
+/// The maximum age of the last beat; beyond this, `/livez` fails.
 const OLDEST: Duration = Duration::from_secs(30);
 
-/// The last beat of a runtime.
+/// The time of the last beat of a runtime.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     last: Arc<Mutex<Instant>>,
@@ -31,7 +32,7 @@ impl Default for Heartbeat {
 }
 
 impl Heartbeat {
-    /// Beats for as long as it is polled.
+    /// Records the time every second, for as long as this future is polled. Never returns.
     pub async fn beat(self) -> Infallible {
         loop {
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -39,7 +40,7 @@ impl Heartbeat {
         }
     }
 
-    /// The liveness check: it fails when the heartbeat is late.
+    /// The check for `/livez`: it fails when the last beat is older than 30 seconds.
     pub fn check(&self) -> Check {
         let heartbeat = self.clone();
         Check::one("runtime", true, move || heartbeat.is_recent(Instant::now()))
@@ -50,10 +51,10 @@ impl Heartbeat {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the last beat is recent enough.
+    /// Checks that the last beat is recent enough.
     ///
     /// # Errors
-    /// States for how long no task has run.
+    /// The time for which no task has run.
     fn is_recent(&self, now: Instant) -> Result<(), String> {
         let age = now.saturating_duration_since(self.last());
         if age <= OLDEST { Ok(()) } else { Err(format!("no task of the server has run for {} s", age.as_secs())) }

@@ -1,8 +1,8 @@
-//! One LIST: which state is shown, which page of it, and its answer in chunks.
+//! One LIST: which state is shown, which page of it, and the response in pieces.
 //!
 //! The state is chosen by the matrix of resourceVersion, resourceVersionMatch, limit and continue (apiserver
-//! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always on the one store. The response is built
-//! while it is sent: a request holds its snapshot and one chunk, however large the list and however slow the reader.
+//! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always of the one store. The response is built
+//! while it is sent: a request holds its snapshot and one piece, however large the list is and however slow the client.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
-use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, negotiate, routed};
+use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
 use crate::wire::pieces::Pieces;
@@ -39,25 +39,30 @@ use crate::wire::table;
 use crate::wire::table::{Columns, Include};
 use crate::wire::{protobuf, yaml};
 
-/// Pages up to this size are held as handles while they are sent. For larger ones only the position of the last
-/// object is stored, and the list is walked twice.
+/// Pages of up to this many objects are kept in memory, as handles of the objects, while they are sent. Larger pages
+/// are read twice: first to find their length and last object, then to write them.
 const KEPT_PAGE: usize = 1024;
 
-/// What the longest object of a list is counted as, at least: a rendered list takes as much memory whatever is in it.
+/// The length in bytes that the longest object of a list counts as, at least: rendering takes that much memory even for
+/// short objects.
 const SMALLEST_LONGEST: u64 = 64 << 10;
 
-/// By how much indentation lengthens usual objects. How long a list becomes is not known before it is written.
+/// The factor by which indentation lengthens usual objects, to estimate the length of a list before it is written.
 const INDENTED: u64 = 2;
 
-/// Upstream's words for a page whose version is too old.
+/// kube-apiserver's message for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
     start a new list without the continue parameter, or use the continue token in this response to retrieve the \
     remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
     created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
+/// kube-apiserver's message for a list at a version that is too old.
 const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old.";
 
 /// Responds with a list.
+///
+/// # Errors
+/// 400, 406 and 410 for the request, 429 when a limit is reached, and those of [`state_to_show`].
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -67,7 +72,8 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with a list, in a format that is offered.
+/// Responds with a list. `offered`: whether protobuf can be negotiated. If an object turns out to have no protobuf
+/// form, this calls itself without that offer.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -76,7 +82,7 @@ async fn answer_in(
     offered: Protobuf,
 ) -> Result<Response<Body>, NoResponse> {
     if whole.origin == ResourceOrigin::BuiltIn {
-        routed(context.headers, &LISTS)?;
+        check_route_accept(context.headers, &LISTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
@@ -89,7 +95,7 @@ async fn answer_in(
         (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, held_bytes));
     let of_selection = of_selection.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
-    let (state, mut from) = shown(server, context, &request, consistency).await?;
+    let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
     // Objects are converted last, so any other error takes precedence over a form that does not fit.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
@@ -100,7 +106,7 @@ async fn answer_in(
     }
     let include = Include::read(&context.info.query, &agreed.form)?;
     let mut begun = Instant::now();
-    let (mut state, mut page) = taken(&request, state).await?;
+    let (mut state, mut page) = take_page(&request, state).await?;
     let mut place = None;
     let is_indented = agreed.format == Format::Yaml || context.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
@@ -108,19 +114,19 @@ async fn answer_in(
         place = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
             ListAdmission::Granted(place) => place,
             ListAdmission::Queued(waiting) => {
-                // The state is released while the request is queued, and the list shows a newer one afterwards.
+                // The state is released while the request is queued. Afterwards the list shows a newer one.
                 drop((page, state));
-                let place = Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?;
-                (state, from) = shown(server, context, &request, consistency).await?;
+                let place = Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?;
+                (state, from) = state_to_show(server, context, &request, consistency).await?;
                 begun = Instant::now();
-                (state, page) = taken(&request, state).await?;
+                (state, page) = take_page(&request, state).await?;
                 place
             }
         });
     }
     let took = begun.elapsed();
-    context.record.accessed(selection.access());
-    let explanation = match context.explains() {
+    context.record.record_access(selection.access());
+    let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),
         false => None,
     };
@@ -137,14 +143,14 @@ async fn answer_in(
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);
-        // In a box: what it holds meanwhile is held by no list in another format.
+        // In a box, so that lists in other formats hold no memory for this future.
         let written = Box::pin(async {
             let Some(shape) = protobuf::Objects::for_format(&catalog, resource, &agreed.form) else { return Ok(None) };
             // Both listings are in memory while the length is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
             let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
             let _of_both = of_both.transpose().map_err(ApiError::Limited)?;
-            let (state, again) = taken(&request, state).await?;
+            let (state, again) = take_page(&request, state).await?;
             encoded_pieces([again, page], state, resource, shape).await
         });
         match written.await? {
@@ -170,21 +176,21 @@ async fn answer_in(
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
-        return Err(past::let_go().into());
+        return Err(past::revoked_error().into());
     }
-    response.body_mut().breaks_off(revocation);
-    response.body_mut().holds(held_bytes);
+    response.body_mut().end_when_revoked(revocation);
+    response.body_mut().add_held_bytes(held_bytes);
     if let Some(columns) = table {
-        response.body_mut().holds(columns.most_held(longest));
+        response.body_mut().add_held_bytes(columns.most_held(longest));
     }
     if agreed.format == Format::Yaml {
-        response.body_mut().holds(yaml::most_held(longest));
+        response.body_mut().add_held_bytes(yaml::most_held(longest));
     }
     if let Some(place) = place {
         response.body_mut().hold(place);
     }
     if agreed.format == Format::Protobuf {
-        response.body_mut().holds(protobuf::MOST_HELD);
+        response.body_mut().add_held_bytes(protobuf::MOST_HELD);
     }
     if agreed.misses_protobuf {
         protobuf::add_missed_header(resource, &mut response);
@@ -198,8 +204,13 @@ async fn answer_in(
     Ok(response)
 }
 
-/// The state to show, once the store has reached the version, and where it was read.
-async fn shown(
+/// The state that a request shows, and how it was reached. Waits until the store is loaded, fresh enough, and has
+/// reached the requested version.
+///
+/// # Errors
+/// Those of [`read::snapshot`], [`read::wait_for_max_lag`], and [`consistency::newest`] or [`consistency::reach`]. 410
+/// for a version that is too old.
+async fn state_to_show(
     server: &ServerState,
     context: &RequestContext<'_>,
     request: &Request,
@@ -208,19 +219,19 @@ async fn shown(
     let Request { selection, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
-    // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
+    // The lag does not matter for the state at an exact version, nor for a Strong read, which queries the source.
     let may_lag = match wanted.state {
         WantedState::Newest => consistency == ReadConsistency::Eventual,
         WantedState::Any | WantedState::NotOlderThan(_) => true,
         WantedState::Exactly(_) => false,
     };
     if may_lag {
-        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
+        read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
-            let is_known_behind = read::is_known_behind(resource, selection);
-            Box::pin(consistency::newest(server, context, resource, snapshot, is_known_behind)).await?
+            let upstream_understands = read::upstream_knows_fields(resource, selection);
+            Box::pin(consistency::newest(server, context, resource, snapshot, upstream_understands)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
@@ -230,7 +241,7 @@ async fn shown(
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
-/// The Go type of a value, as upstream's messages print it.
+/// The Go type of an object of this kind, as the messages of kube-apiserver have it.
 pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     match resource.origin {
         ResourceOrigin::Custom if kind == resource.kind => "*unstructured.Unstructured".to_owned(),
@@ -242,8 +253,11 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     }
 }
 
-/// The page that is wanted of a state, and the state again. Where it takes long to find, others have their turn meanwhile.
-async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
+/// The page of a state that a request shows, and the state. The page is found in turns of the user.
+///
+/// # Errors
+/// 410 when the state was revoked meanwhile.
+async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(
         snapshot,
@@ -255,7 +269,7 @@ async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Ap
     .await
 }
 
-/// What a list request selects and wants.
+/// The selection and the options of a list request.
 struct Request {
     selection: Selection,
     wanted: Wanted,
@@ -264,6 +278,9 @@ struct Request {
 
 impl Request {
     /// Reads the options and the selection of a request.
+    ///
+    /// # Errors
+    /// 400 for invalid options or selectors.
     fn read(
         context: &RequestContext<'_>,
         address: &ResourcePath,
@@ -276,47 +293,55 @@ impl Request {
     }
 }
 
-/// Which state, and which page of it, a request wants.
+/// Which state and which page of it a request wants.
 struct Wanted {
     state: WantedState,
     /// The maximum number of objects.
     limit: Option<usize>,
-    /// From here on, as the token has it, and as a key of the store.
+    /// Where the page begins: the key in the continue token, and the same as a key of the store. `None`: at the first
+    /// object.
     start: Option<(String, String)>,
-    /// The prefix of keys in the tokens of this request.
+    /// The part of store keys that the tokens of this request leave out: its namespace with a slash; empty for all
+    /// namespaces.
     prefix: String,
 }
 
+/// Which state of the store a request wants.
 enum WantedState {
-    /// No version was named.
+    /// The newest, by the consistency of the request: it names no version.
     Newest,
-    /// Version 0: whatever there is.
+    /// Any state: the request names version 0.
     Any,
+    /// A state not older than this version.
     NotOlderThan(Version),
+    /// The state at exactly this version.
     Exactly(Version),
 }
 
 impl Wanted {
-    /// Reads which version and which page a request wants.
+    /// Reads from the options which state and which page a request wants.
+    ///
+    /// # Errors
+    /// 400 for an invalid version or continue token, or for both together.
     fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, ApiError> {
         let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        // One object by name: upstream looks it up and knows no pages there.
-        let place_is_known = selection.namespace.is_some() || resource.scope == Scope::Cluster;
-        let is_lookup = place_is_known && read::exact_name(&selection.fields).is_some();
+        // kube-apiserver gets one object by its name without pages, so the limit does not apply.
+        let has_known_key = selection.namespace.is_some() || resource.scope == Scope::Cluster;
+        let is_lookup = has_known_key && read::exact_name(&selection.fields).is_some();
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !is_lookup);
-        // The text decides: "00" is a version too, but not the one that knows no pages.
+        // Only the string "0" disables the limit; "00" is version 0 too, but has pages.
         let is_zero = options.version == "0";
         if !options.continue_token.is_empty() {
             let token = ContinueToken::decode(&options.continue_token)
                 .map_err(|error| ApiError::BadRequest(error.to_string()))?;
-            // Version 0 knows no limit, also with a token: all the rest of the token's state.
+            // Version 0 disables the limit with a token too: the page is all the rest of the token's state.
             let limit = limit.filter(|_| !is_zero);
             if !options.version.is_empty() && !is_zero {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(ApiError::BadRequest(message.to_owned()));
             }
             let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
-            // Without the slash in front, which a token that replaces this one has not, upstream.
+            // Without the leading slash, which kube-apiserver's token for a new list does not have either.
             let start = token.key().to_owned();
             let key = format!("{prefix}{start}");
             return Ok(Wanted { state, limit, start: Some((start, key)), prefix });
@@ -330,13 +355,16 @@ impl Wanted {
             Some(version) if options.is_not_older_than() || limit.is_none() => {
                 (WantedState::NotOlderThan(version), limit)
             }
-            // A version with a limit and no match has meant "exactly" since before there was a match.
+            // A version with a limit means "exactly" without a resourceVersionMatch, as before that option existed.
             Some(version) => (WantedState::Exactly(version), limit),
         };
         Ok(Wanted { state, limit, start: None, prefix })
     }
 
-    /// The state to show, from a snapshot that is new enough.
+    /// The state that the request wants, from a snapshot that is new enough.
+    ///
+    /// # Errors
+    /// 410 if it wants an exact version that is too old. For a page, the error has a token to continue inconsistently.
     fn state(
         &self,
         resource_state: &ResourceState,
@@ -356,21 +384,24 @@ impl Wanted {
     }
 }
 
-/// The objects and the metadata of one page.
+/// One page: its objects and the metadata of the list.
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
-    /// How long it is as JSON, in bytes: estimated.
+    /// The estimated length of its JSON, in bytes.
     bytes: u64,
-    /// What it takes in memory until it has been sent, without the objects.
+    /// The memory that it takes until it has been sent, without the objects, in bytes.
     held_bytes: u64,
 }
 
+/// The objects of a page.
 enum PageObjects {
+    /// Handles of all objects.
     Kept(std::vec::IntoIter<Object>),
+    /// Objects that are found one after the other.
     Walked {
         listing: Box<Listing>,
-        /// Objects to take at most.
+        /// The maximum number of objects that are still taken.
         left: usize,
     },
 }
@@ -391,7 +422,7 @@ impl Iterator for PageObjects {
 }
 
 impl PageObjects {
-    /// The length of the first object as JSON; 0 if there is none.
+    /// The length in bytes of the first object; 0 if there is none.
     fn first_length(&mut self) -> usize {
         let first = match self {
             PageObjects::Kept(objects) => objects.as_slice().first(),
@@ -401,8 +432,8 @@ impl PageObjects {
         first.map_or(0, Object::length)
     }
 
-    /// No object of them is longer as JSON: a power of two, in bytes. How many lists find room must not say how long exactly an object is
-    /// of which a View leaves out a part.
+    /// An upper bound of the length of the objects, in bytes: a power of two. The exact length must not decide how many
+    /// lists a limit admits, because this would reveal the length of an object of which a View prunes a part.
     fn longest(&self) -> u64 {
         let longest = match self {
             PageObjects::Kept(objects) => objects.as_slice().iter().map(Object::length).max().unwrap_or(0),
@@ -413,7 +444,7 @@ impl PageObjects {
 }
 
 impl Page {
-    /// Takes a page of a state.
+    /// Finds the page of a state that a request wants. Without a limit, this is the rest of the list.
     async fn take(state: State, request: &Request) -> Page {
         let Request { selection, wanted, resource } = request;
         let version = state.version();
@@ -463,16 +494,17 @@ impl Page {
     }
 }
 
-/// What is shown of the objects of a resource.
+/// A function that prunes the objects of a resource as its View requires.
 fn show(resource: &Arc<Resource>) -> Show {
     let resource = resource.clone();
     Box::new(move |object| resource.show(object))
 }
 
-/// Writes one item of a list.
+/// Writes one item of a list to a buffer.
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
-/// The body of the response, in pieces.
+/// The body of the response in pieces, and the revocation that ends it if its snapshot is released. Not for protobuf:
+/// see [`encoded_pieces`]. `table`: the columns if the response is a Table.
 fn pieces(
     page: Page,
     snapshot: &Snapshot,
@@ -529,15 +561,21 @@ fn pieces(
     (pieces, revocation)
 }
 
-/// Objects of a state, which are walked twice in protobuf, because their length precedes the first of them.
+/// The objects of a page for protobuf, which reads them twice: the total length comes before the first object.
 struct Twice {
+    /// The objects that are not measured yet.
     measured: Peekable<PageObjects>,
+    /// The objects that are not written yet.
     written: PageObjects,
 }
 
-/// Encodes the list in protobuf; `None` when an object has no protobuf form.
+/// The body of a list in protobuf, and the revocation that ends it if its snapshot is released. `None` if an object has
+/// no protobuf form. Both pages are the same page of `state`: the first is measured and the second is written.
 ///
-/// The state is held like that of a list that is being sent, because measuring takes many turns.
+/// The state is pinned like that of a list that is being sent, because measuring takes many turns.
+///
+/// # Errors
+/// 410 when the state was revoked meanwhile.
 async fn encoded_pieces(
     [again, page]: [Page; 2],
     state: State,
@@ -550,14 +588,14 @@ async fn encoded_pieces(
     loop {
         let measured =
             pinned.with(|objects| measure(&mut objects.measured, resource, &shape, &mut encoder, &mut length));
-        match measured.ok_or_else(past::let_go)? {
+        match measured.ok_or_else(past::revoked_error)? {
             Measured::All => break,
             Measured::Some => tokio::task::yield_now().await,
             Measured::Unencodable => return Ok(None),
         }
     }
     let (head, tail) =
-        shape.around(&mut encoder, &page.meta, length).map_err(|error| ApiError::Internal(error.to_string()))?;
+        shape.list_envelope(&mut encoder, &page.meta, length).map_err(|error| ApiError::Internal(error.to_string()))?;
     let revocation = pinned.revocation();
     let objects = std::iter::from_fn(move || pinned.with(|objects| objects.written.next()).flatten());
     let (show, resource) = (show(resource), resource.clone());
@@ -565,12 +603,12 @@ async fn encoded_pieces(
     let write = move |object: Object, out: &mut Vec<u8>| {
         json.clear();
         Shown::as_is(&object).write_item(&mut json);
-        // It was measured, and objects of a state do not change. A missing part would be noticed: the head has the
-        // total length.
+        // The object was measured with success, and objects of a state do not change. The client would notice a missing
+        // item, because the total length is already sent.
         if let Err(error) = shape.write_item(&mut encoder, &json, out) {
-            protobuf::log(&resource, object.key(), &error);
+            protobuf::log_unencodable(&resource, object.key(), &error);
         }
-        // The reader may be slow; what a large object took is not held meanwhile.
+        // Frees the memory that a large object took, because the client may be slow.
         encoder.release(CHUNK);
         if json.capacity() > CHUNK {
             json = Vec::new();
@@ -580,17 +618,21 @@ async fn encoded_pieces(
     Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, show, b"", write)), revocation)))
 }
 
-/// The work of finding a length that was noted, as bytes that could be read instead.
+/// The work of finding a length that was noted at an object, as the number of bytes that could be read in the same
+/// time.
 const NOTED_COST: usize = 128;
 
-/// Whether all objects are measured.
+/// The result of one turn of measuring.
 enum Measured {
+    /// All objects are measured.
     All,
+    /// There are further objects.
     Some,
+    /// An object has no protobuf form.
     Unencodable,
 }
 
-/// Adds the encoded length of the next objects, for one turn of work.
+/// Adds the encoded length of the next objects to `length`, for one turn of work.
 fn measure(
     objects: &mut Peekable<PageObjects>,
     resource: &Resource,
@@ -606,7 +648,7 @@ fn measure(
             break;
         }
         let Some(object) = objects.next() else { return Measured::All };
-        // What a View leaves out a part of is another object each time, of which nothing is noted.
+        // If a View prunes objects, each pruned one is a new object, at which nothing is noted.
         if let Some(noted) = noted {
             read += NOTED_COST;
             *length += noted;
@@ -622,7 +664,7 @@ fn measure(
                 *length += more;
             }
             Err(error) => {
-                protobuf::log(resource, object.key(), &error);
+                protobuf::log_unencodable(resource, object.key(), &error);
                 return Measured::Unencodable;
             }
         }

@@ -1,4 +1,4 @@
-//! What a method means for a resource, and which methods are refused.
+//! The Kubernetes verbs of HTTP methods, and the rejection of writes.
 
 use http::Method;
 
@@ -7,7 +7,7 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 
-/// Kubernetes' verb of a method that writes; `None` for a read.
+/// The Kubernetes verb of a method that writes; `None` for GET and HEAD, empty for a method without a verb.
 pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'static str> {
     match *method {
         Method::GET | Method::HEAD => None,
@@ -16,16 +16,18 @@ pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'st
         Method::PATCH => Some("patch"),
         Method::DELETE if address.name.is_some() => Some("delete"),
         Method::DELETE => Some("deletecollection"),
-        // Upstream has no verb for it and prints none.
+        // kube-apiserver has no verb for other methods, and its message has an empty one.
         _ => Some(""),
     }
 }
 
-/// Rejects methods that do not read.
+/// Rejects a request that is not a read, with the status of kube-apiserver.
 ///
 /// # Errors
-/// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
-pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &Resource) -> Result<(), ApiError> {
+/// 404 for a subresource that the resource does not have, and for a write to a custom resource in all namespaces.
+/// Otherwise 405. kube-apiserver has no route for HEAD, nor for a method without a verb, on the paths of built-in
+/// resources: these get [`ApiError::MethodNotAllowedHere`].
+pub(super) fn reject_write(method: &Method, address: &ResourcePath, resource: &Resource) -> Result<(), ApiError> {
     let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
     let verb = match write_verb(method, address) {
         None if *method == Method::GET || !is_built_in => return Ok(()),

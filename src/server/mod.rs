@@ -1,19 +1,21 @@
 //! Serves Kubernetes API requests: discovery, get, list, watch, OpenAPI, health, version, reviews.
 //!
-//! Reads the [`Registry`](crate::registry::Registry). Knows neither the source nor a Kubernetes client. Requests that it does not serve itself, all
-//! writes among them, are rejected, or forwarded to the API server if `--pass-through` permits it. Sockets are [`crate::transport`]'s, limits
-//! [`crate::flow_control`]'s, and the bytes of responses [`crate::wire`]'s.
+//! Reads the [`Registry`](crate::registry::Registry), and uses neither the source nor a Kubernetes client. Requests
+//! that it does not serve itself, such as all writes, are rejected, or forwarded to the API server if `--pass-through`
+//! permits that. [`crate::transport`] has the sockets, [`crate::flow_control`] the limits, and [`crate::wire`] the
+//! encoding of responses.
 //!
 //! | Step | Files |
 //! |---|---|
-//! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order. `context` is what handlers know of the request, `state` what they share, [`settings`] what the process decides. `no_response` is why there is no response yet |
-//! | checks | [`guards`] keeps browsers out of a local server, `methods` rejects methods, `authorize` authenticates and authorizes through [`crate::access`] |
+//! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order. `context` is what handlers know of the request, `state` what they share, and [`settings`] what the process sets. `no_response` has the reasons why a handler returns no response |
+//! | checks | [`guards`] rejects requests of web pages at a local server, `methods` rejects writes, `authorize` authenticates and authorizes through [`crate::access`] |
 //! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both |
 //! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
 //! | responses | `response` makes one of a document |
 //! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it. `explain` reports how a selection was planned, and `disclosure` decides what may be reported about objects that the caller cannot see |
 //!
-//! [`view_request`] is a View: its own catalog behind a path prefix. [`probes`] is the port for health checks.
+//! [`view_request`] resolves the View of a request, which has its own catalog below a path prefix. [`probes`] serves
+//! health checks on their own port.
 //!
 //! Files use each other in one direction: the pipeline uses handlers, and handlers use context and state.
 //! `cargo run -p e2e --bin modules -- server` prints which file uses which.

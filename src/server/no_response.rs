@@ -1,6 +1,6 @@
-//! Why a handler has no response: an error, or another handler must respond.
+//! Why a handler has no response: an error, or the pipeline must repeat or forward the request.
 //!
-//! Only the dispatcher acts on the last two. An [`ApiError`] is always sent to the client.
+//! Only the pipeline repeats and forwards requests. An [`ApiError`] is always sent to the client.
 
 use crate::wire::api_error::ApiError;
 
@@ -9,9 +9,9 @@ use crate::wire::api_error::ApiError;
 pub enum NoResponse {
     /// The response is this error.
     Error(ApiError),
-    /// The resource was replaced while the request waited: it is to be repeated with the new one.
+    /// The resource was replaced while the request waited: the pipeline repeats the request with the new resource.
     Retry,
-    /// The store has not reached the version that a Strong read needs: the API server is to answer.
+    /// The store has not reached the version that a Strong read needs: the pipeline forwards the request.
     Forward,
 }
 

@@ -16,7 +16,8 @@ use crate::wire::body::Body;
 use crate::wire::response::with_type;
 use crate::wire::{encode, indent, negotiate};
 
-/// Whether the caller may see the names of health checks; see [`health`].
+/// Whether the response may name the health checks of `endpoint`: see [`health`]. Also false if an authenticated
+/// request does not want them, because its permission is not checked then.
 pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<'_>, endpoint: &str) -> bool {
     let Some(access) = &server.settings.access else { return true };
     // A View has no checks to hide.
@@ -26,20 +27,23 @@ pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<
     let Some(authorized) = context.authorized.as_ref().filter(|authorized| !authorized.identity.is_anonymous()) else {
         return false;
     };
-    // Only then, so that plain health checks never wait for the API server.
+    // The permission is checked only if it matters, so that plain health checks never wait for the API server.
     health::wants_details(&context.info.query)
         && access.may(&authorized.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
 }
 
-/// Whether all checks of a health endpoint succeed.
+/// Whether all checks of a health endpoint succeed. The log names those that do not.
 pub(super) fn is_well(server: &ServerState, endpoint: &str) -> bool {
     health::is_well(endpoint, &server.settings.checks, *server.draining.borrow())
 }
 
-/// Responds to a request that is for no resource.
+/// Responds to a request that is for no resource: health, version or discovery.
+///
+/// # Errors
+/// 404 for an unknown path or group, and those of [`RequestContext::check_route`] and of content negotiation.
 pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
     let catalog = server.catalog(context);
-    let passes = if context.view.is_some() { PassThrough::Off } else { server.passes() };
+    let pass_through = if context.view.is_some() { PassThrough::Off } else { server.pass_through() };
     match context.info.route() {
         Route::Unknown => Err(ApiError::PageNotFound),
         Route::UnknownBuiltIn => Err(ApiError::UnknownResource),
@@ -50,7 +54,7 @@ pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Resu
             Ok(health::answer(endpoint, check.as_deref(), &context.info.query, checks, draining))
         }
         Route::Version => {
-            context.is_routed(&negotiate::VERSION)?;
+            context.check_route(&negotiate::VERSION)?;
             Ok(version(&catalog))
         }
         other @ (Route::Root
@@ -61,12 +65,12 @@ pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Resu
         | Route::GroupVersion(_)
         | Route::Resource(_)) => {
             server.registry.rediscovery().note_reader();
-            discovery::answer(&catalog, passes, other, context)
+            discovery::answer(&catalog, pass_through, other, context)
         }
     }
 }
 
-/// The body of `/version`, which is always indented.
+/// The response to `/version`, whose JSON is always indented: the version of the source, or `{}` if that is unknown.
 fn version(catalog: &Catalog) -> Response<Body> {
     let body = match &catalog.version.body {
         Value::Null => Value::Object(serde_json::Map::new()),

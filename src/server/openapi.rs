@@ -1,6 +1,6 @@
-//! Requests below `/openapi`: which documents a caller sees, and when they are made.
+//! Requests below `/openapi`: which documents a caller sees, and when they are built.
 //!
-//! What a document looks like is in `documents`.
+//! `documents` has the responses.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::registry::view_documents;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
-/// The documents that a request below `/openapi` is shown.
+/// The documents that a request below `/openapi` sees; `None` if there are none. `path` is the path after `/openapi`.
 ///
-/// The document of our own group is only in the aggregator's index. kubectl tests by the PATCH of a kind whether the
-/// server can validate it. If a group has a document without that, kubectl requests definitions, which it may not
-/// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). A group without a
-/// document it validates itself. The aggregator redirects clients here for the documents of its index, with their own
-/// identity.
+/// Only the aggregator's index has the document of fieldcache's own group. kubectl reads from the PATCH operation of a
+/// kind whether the server can validate it. If a group has a document without PATCH, kubectl lists CRDs. If it may not
+/// list them, or they are not served, kubectl fails (cli-runtime `pkg/resource/query_param_verifier_v3.go`). If a group
+/// has no document, kubectl validates on the client. The aggregator redirects clients here for the documents of its
+/// index, with their own identity.
 fn document_source(server: &ServerState, context: &RequestContext<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
-    match context.own_group() {
+    match context.own_group_visibility() {
         BuiltinGroupVisibility::Alone => Some(builtin_group_documents::documents().clone()),
         BuiltinGroupVisibility::Beside if path.strip_prefix("/v3/") == Some(builtin_group::KEY) => {
             Some(builtin_group_documents::documents().clone())
@@ -36,8 +36,12 @@ fn document_source(server: &ServerState, context: &RequestContext<'_>, path: &st
     }
 }
 
-/// Responds to `/openapi/...`. Building documents takes long, so it is done outside of the threads that answer
-/// requests.
+/// Responds to a request below `/openapi`. Building documents takes long, so it is done on another thread than those
+/// that serve requests.
+///
+/// # Errors
+/// 404 without documents. 503 if the source does not provide them in time, or other documents are being built. Unknown
+/// paths below `/openapi` are a 404 response instead.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -46,7 +50,7 @@ pub(super) async fn answer(
     let path = context.info.path.trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
     let source = document_source(server, context, path).ok_or(ApiError::PageNotFound)?;
     let needed = async || {
-        tokio::time::timeout(context.timeout, Needed::by(path, &*source))
+        tokio::time::timeout(context.timeout, Needed::fetch(path, &*source))
             .await
             .unwrap_or_else(|_| Err("the source did not respond in time".to_owned()))
             .map_err(ApiError::Unavailable)
@@ -65,18 +69,18 @@ pub(super) async fn answer(
         };
         (!is_made_only || documents::is_made(&request, needed)).then(|| documents::answer(&request, needed))
     };
-    // A document that exists is sent at once, whatever others are waiting for.
+    // A document that is already built is sent at once, even if other requests wait for theirs.
     if let Some(response) = answer(&needed().await?, true) {
         return Ok(response.map(Body::whole));
     }
-    // Making a document takes many times its memory, for a large one hundreds of megabytes.
+    // Building a document takes many times its length in memory: hundreds of megabytes for a large one.
     let making = tokio::time::timeout(context.timeout, server.making_documents.acquire_one(context.user)).await;
     let Ok(Some(making)) = making else {
         return Err(ApiError::Unavailable(
-            "this server is building documents for other requests: try again later".to_owned(),
+            "this server is building OpenAPI documents for other requests: try again later".to_owned(),
         ));
     };
-    // Only now: a waiting request would hold documents that were released meanwhile.
+    // Fetched again only now: otherwise the request would have held old documents while it waited.
     let needed = needed().await?;
     let answered = tokio::task::spawn_blocking(move || {
         let (_making, begun) = (making, Instant::now());
@@ -86,9 +90,9 @@ pub(super) async fn answer(
     });
     let (response, took) = answered.await.map_err(|error| {
         tracing::error!(%error, "building OpenAPI documents panicked");
-        server.defect()
+        server.internal_error()
     })?;
-    // The user pays for this work, although another thread did it.
-    server.limits.seats().turn_of(context.user).await.work_and_settle(took, || ());
-    response.map(|response| response.map(Body::whole)).ok_or_else(|| server.defect())
+    // The work counts for the user, although another thread has done it.
+    server.limits.seats().wait_for_turn(context.user).await.work_and_settle(took, || ());
+    response.map(|response| response.map(Body::whole)).ok_or_else(|| server.internal_error())
 }

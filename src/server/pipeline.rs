@@ -1,7 +1,7 @@
 //! The path of a request through the server: from its head to its response.
 //!
-//! The order of decisions is kube-apiserver's: guards, the timeout parameter, authentication and authorization (none in `serve`), path, method,
-//! media type, options, storage.
+//! The order of decisions is kube-apiserver's: guards, the timeout parameter, authentication and authorization (none in
+//! `serve`), path, method, media type, options, storage.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::audit_context::AuditContext;
 use super::auditing::Auditing;
 use super::context::{REQUEST_TIMEOUT, RequestContext};
-use super::methods::refuse_method;
+use super::methods::reject_write;
 use super::no_response::NoResponse;
 use super::request_metrics::{RequestMetrics, RequestOutcome, RequestRecord};
 use super::settings::Settings;
@@ -53,24 +53,24 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::Format;
 use crate::wire::request_log::RequestLog;
-use crate::wire::response::{completed, failed, media_type, with_type};
+use crate::wire::response::{complete, error_response, media_type, with_type};
 use crate::wire::{params, warnings};
 
 /// How long a request for an unknown group waits until the source's discovery has been read again.
 const REDISCOVERY: Duration = Duration::from_secs(3);
 
-/// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the
-/// others by no more than these.
+/// The number of audit events that are written at the same time. Users take turns, so that a user who sends many
+/// requests delays the others by no more than these.
 const EVENTS_AT_ONCE: u64 = 32;
 
-/// The number of them for users without an event that is being written.
+/// Of [`EVENTS_AT_ONCE`], the number that is reserved for users that have no event being written.
 const FIRST_EVENTS: u64 = 8;
 
 /// Serves requests from a [`Registry`].
 pub struct Server {
     pub(super) state: ServerState,
     tally: Arc<RequestMetrics>,
-    /// Permits of events that are being written into the audit log.
+    /// Permits to write an event into the audit log.
     pub(super) writing_events: Arc<FairSemaphore<User>>,
 }
 
@@ -89,7 +89,7 @@ impl Server {
         self.state.reviews.index.clone()
     }
 
-    /// Whether all checks of a health endpoint succeed.
+    /// Whether all checks of a health endpoint succeed. `endpoint`: one of [`health::ENDPOINTS`].
     pub(super) fn is_well(&self, endpoint: &str) -> bool {
         non_resource::is_well(&self.state, endpoint)
     }
@@ -109,7 +109,7 @@ impl Server {
         self.state.draining.send_replace(true);
     }
 
-    /// Responds to a request without a connection.
+    /// Responds to a request that came over no connection, so that no limit of connections applies.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -134,13 +134,13 @@ impl Server {
         let answered = AssertUnwindSafe(self.stages(&mut parts, body, &noted, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
-            failed(&self.state.defect(), Format::Json, false)
+            error_response(&self.state.internal_error(), Format::Json, false)
         });
         if let Some(audited) = noted.audited() {
             let turns = (&self.writing_events, noted.user().unwrap_or(connection.user()));
-            let answered = audited.answered(response.status().as_u16(), response.body().is_stream(), turns);
+            let answered = audited.record_response(response.status().as_u16(), response.body().is_stream(), turns);
             if let Err(failure) = answered.await {
-                response = failed(&failure, Format::Json, false);
+                response = error_response(&failure, Format::Json, false);
             }
         }
         response.body_mut().count_panics(self.state.registry.panics());
@@ -157,12 +157,14 @@ impl Server {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
         let audited = noted.audited().map_or(0, AuditContext::held_bytes);
-        let mut response = completed(self.state.limits.unread(), connection, &parts.method, audited, response);
-        noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
+        let mut response = complete(self.state.limits.unread(), connection, &parts.method, audited, response);
+        noted.finish(&self.tally, (&parts.method, begun), log, &mut response);
         response
     }
 
-    /// All stages of a request, in the order of kube-apiserver's filters.
+    /// Runs all stages of a request, in the order of kube-apiserver's filters, and returns the response, which can be
+    /// an error. `body`: `None` if no stage reads the body of the request. `record` receives what metrics and the audit
+    /// log need.
     async fn stages(
         &self,
         parts: &mut Parts,
@@ -173,11 +175,12 @@ impl Server {
         let caller = self.recognize(parts);
         let (mut head, mut turn) = match self.enter(&caller, connection, parts).await {
             Ok(entered) => entered,
-            Err(limited) => return failed(&ApiError::Limited(limited), Format::Json, false),
+            Err(limited) => return error_response(&ApiError::Limited(limited), Format::Json, false),
         };
         let query_length = slots::query(parts).len();
         let (info, invalid) = turn.work(|| request_info(parts));
-        // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
+        // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View
+        // exists.
         let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
@@ -185,7 +188,7 @@ impl Server {
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
         let authorized = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
         if let Some(head) = &mut head {
-            head.authorized();
+            head.release_authorized();
         }
         // Limits are per authenticated user, across connections.
         let named = match &authorized {
@@ -216,10 +219,10 @@ impl Server {
         let authorized = authorized.and_then(|authorized| missing.map_or(Ok(authorized), Err));
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let handled = self.handle(&mut context, authorized, (turn, is_exempt), (&parts.uri, body)).await;
-        handled.unwrap_or_else(|error| context.failed(&self.unless_incomplete(error)))
+        handled.unwrap_or_else(|error| context.error_response(&self.unless_incomplete(error)))
     }
 
-    /// The user that the credentials of a request name, if no review is needed.
+    /// Authenticates the caller as far as that needs no TokenReview.
     fn recognize(&self, parts: &Parts) -> Caller {
         let peer = parts.extensions.get::<Arc<Peer>>();
         let recognized =
@@ -228,8 +231,13 @@ impl Server {
         Caller { recognized, user }
     }
 
-    /// Counts the head of a request until it is authorized, and waits for its first turn, before anything is read whose length the client
-    /// chooses. Limits are per address until a review has identified the user: many users can share one address.
+    /// Counts the head of a request among those that wait for authorization, and waits for its first turn. Both come
+    /// before the server reads anything of a length that the client chooses. Until a TokenReview has identified the
+    /// user, the limits are those of the address, which many users can share. `None`: without authentication, no head
+    /// is counted.
+    ///
+    /// # Errors
+    /// 429 when the heads of this user or address take too much memory, or its turn does not come in time.
     async fn enter(
         &self,
         caller: &Caller,
@@ -244,7 +252,10 @@ impl Server {
         Ok((head, turn.inspect_err(|limited| self.state.limits.count(limited.limit))?))
     }
 
-    /// Waits for the first turn of a request.
+    /// Waits for the first turn of a request, unless it is exempt.
+    ///
+    /// # Errors
+    /// 429 when too many requests of the user wait, or the turn does not come in time.
     async fn turn(&self, user: &User, is_exempt: bool) -> Result<Turn, Limited> {
         if is_exempt {
             return Ok(Turn(None));
@@ -253,8 +264,13 @@ impl Server {
         worker.arrive().await.map(|()| Turn(Some(worker)))
     }
 
-    /// Authenticates and authorizes a valid request, and records the decision in its audit event. `None`: there is no authentication, or the View
-    /// is missing.
+    /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: the server does not
+    /// authenticate, or the View is missing and the caller may know that. `recognized` is the result of
+    /// [`Self::recognize`], or the error of a request that is invalid whoever sent it.
+    ///
+    /// # Errors
+    /// The error of `recognized`, those of [`authorize::admit`], 429 when the user has too many connections, and 503
+    /// when the audit log cannot be written.
     async fn authorize(
         &self,
         audit: &Auditing<'_>,
@@ -271,7 +287,7 @@ impl Server {
             Ok(None) => Ok(None),
             Ok(Some((access, recognized))) => {
                 let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-                let known = audit.noted.audited().map_or(&unaudited, AuditContext::known);
+                let known = audit.noted.audited().map_or(&unaudited, AuditContext::identity);
                 let admission = Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(known))));
                 let authorized = turn.work_through(admission).await;
                 // Also if the request is not allowed: the client has shown valid credentials.
@@ -287,13 +303,14 @@ impl Server {
         if authorized.is_err() {
             audit.begin(parts, view, Some(unaudited.get().cloned()));
         }
-        match audit.noted.audited().map(|audited| audited.decided(&authorized)) {
+        match audit.noted.audited().map(|audited| audited.record_decision(&authorized)) {
             Some(Err(unwritten)) => Err(unwritten),
             Some(Ok(())) | None => authorized,
         }
     }
 
-    /// Handles an authorized request, in turns of its user.
+    /// Handles a request after authorization, in turns of its user. `authorized` can be the error of an earlier stage,
+    /// which is then returned. `turn` is the turn that the request has.
     async fn handle(
         &self,
         context: &mut RequestContext<'_>,
@@ -314,16 +331,20 @@ impl Server {
         self.admit_response(user, audited, response)
     }
 
-    /// Finds what a View takes from its caller, which can be the caller's own Pod: work, because the caller can make a Pod long.
+    /// Determines the values of the caller that its View uses, such as the labels of the caller's Pod. This is done in
+    /// turns, because a Pod can be long. Does nothing for a request at the root.
     async fn resolve_consumer(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
         let Some(through) = &mut context.view else { return Ok(()) };
         let catalog = self.state.registry.catalog();
         let meeting = Box::pin(through.resolve_consumer(context.authorized.as_ref(), &catalog));
-        turn.work_through(meeting).await.map_err(|error| context.reduced(error))
+        turn.work_through(meeting).await.map_err(|error| context.redact(error))
     }
 
-    /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audit_context`: what its event takes,
-    /// in bytes.
+    /// Counts what a response holds in memory until its client has read it, and has its body made in turns of the user.
+    /// `audited`: the bytes that the audit event holds meanwhile.
+    ///
+    /// # Errors
+    /// 429 when the responses of this user hold as much as they may.
     fn admit_response(
         &self,
         user: &User,
@@ -331,7 +352,7 @@ impl Server {
         mut response: Response<Body>,
     ) -> Result<Response<Body>, ApiError> {
         let (body, unread) = (response.body_mut(), self.state.limits.unread());
-        let may_hold = body.may_hold().map(|bytes| bytes + audited as u64);
+        let may_hold = body.most_held_bytes().map(|bytes| bytes + audited as u64);
         let share = may_hold.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
         if share.is_some() || body.is_stream() {
             body.count_unread(unread.meter(user, body.is_stream(), share));
@@ -340,7 +361,8 @@ impl Server {
         Ok(response)
     }
 
-    /// The error to return: while the set of served resources is not complete, a missing one is reported as loading.
+    /// The error to return: while the set of served resources is not complete, a missing resource or View is reported
+    /// as loading. All other errors are unchanged.
     fn unless_incomplete(&self, failure: ApiError) -> ApiError {
         let is_missing_view = matches!(&failure, ApiError::NotFound { gvr, .. } if *gvr == view_request::views());
         let is_missing = is_missing_view || matches!(&failure, ApiError::PageNotFound | ApiError::UnknownResource);
@@ -352,7 +374,7 @@ impl Server {
         }
     }
 
-    /// Chooses the handler of a request.
+    /// Chooses the handler of a request, and returns its response.
     async fn dispatch(
         &self,
         context: &mut RequestContext<'_>,
@@ -395,8 +417,11 @@ impl Server {
         }
     }
 
-    /// Checks what concerns no handler: the origin, the media type of the body, and the timeout parameter, which it
-    /// reads.
+    /// Makes the checks that all handlers share: the origin and the media type of the body. Sets the timeout of the
+    /// context to the `timeout` parameter.
+    ///
+    /// # Errors
+    /// 403 for a web page, 415 for a body without a media type, 400 for an invalid timeout.
     fn check(&self, context: &mut RequestContext<'_>) -> Result<(), ApiError> {
         if let Some(guard) = &self.state.settings.guard {
             guard.check(context.authority, context.headers)?;
@@ -414,7 +439,8 @@ impl Server {
         Ok(())
     }
 
-    /// The review that a request creates here: placement outside of Views, reviews of the caller's own permissions inside of them.
+    /// The review that this server handles, if the request is for one. Outside of Views, these are PlacementReviews.
+    /// Inside of a View, these are reviews of the caller's own identity and permissions.
     fn review<'c>(&self, context: &RequestContext<'c>) -> Option<Review<'c>> {
         let route = context.info.route();
         match context.view {
@@ -423,8 +449,8 @@ impl Server {
         }
     }
 
-    /// The response of the API server to a request that is forwarded; `None`: this server handles it. Nothing is
-    /// forwarded from a View.
+    /// Forwards a request to the API server if `--pass-through` permits that, and returns its response. `None`: this
+    /// server handles the request. Requests through a View are never forwarded.
     async fn forward(
         &self,
         context: &RequestContext<'_>,
@@ -436,22 +462,22 @@ impl Server {
         };
         forward_policy::check_impersonation(context.headers)?;
         let catalog = self.state.registry.catalog();
-        if !self.state.passes().takes(context, &catalog)? {
+        if !self.state.pass_through().forwards(context, &catalog)? {
             return Ok(None);
         }
         let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
         if !(is_read_of_discovery(context) && forwarded.status().is_success()) {
             return Ok(Some(forwarded));
         }
-        // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
-        // find it there next: kube-apiserver never serves one before it lists it.
+        // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects
+        // to find it there next: kube-apiserver never serves one before it lists it.
         drop(forwarded);
         self.state.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
         non_resource::answer(&self.state, context).map(Some)
     }
 
     /// Reads a resource from its store. Tries again when the resource was replaced meanwhile, and forwards the request
-    /// when the store cannot answer it. All attempts together may take as long as one.
+    /// when the store cannot answer it. All tries together may take as long as one.
     async fn read(
         &self,
         context: &mut RequestContext<'_>,
@@ -462,7 +488,7 @@ impl Server {
         let most = context.timeout.min(self.state.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
             context.timeout = most.saturating_sub(begun.elapsed());
-            let unanswered = match self.resource(context, address).await {
+            let unanswered = match self.handle_resource(context, address).await {
                 Ok(response) => return Ok(response),
                 Err(NoResponse::Retry) => continue,
                 Err(unanswered) => unanswered,
@@ -491,8 +517,12 @@ impl Server {
         matches!(state, Some(LoadState::SourceError { code: 403, .. }))
     }
 
-    /// Handles a request for a resource that has a store.
-    async fn resource(
+    /// Handles a request for a resource that has a store: rejects writes, and calls the handler of get, list or watch.
+    ///
+    /// # Errors
+    /// [`NoResponse::Retry`] and [`NoResponse::Forward`] as the handlers return them. Errors of a deprecated version
+    /// are responses instead, because they carry its warning.
+    async fn handle_resource(
         &self,
         context: &RequestContext<'_>,
         address: &ResourcePath,
@@ -502,8 +532,8 @@ impl Server {
         if let Some(through) = &context.view {
             resource = through.as_seen(resource);
         }
-        context.record.served(context.info, context.headers, address, &resource);
-        refuse_method(&context.info.method, address, &resource)?;
+        context.record.record_resource(context.info, context.headers, address, &resource);
+        reject_write(&context.info.method, address, &resource)?;
         let answered = if address.legacy_watch || (address.name.is_none() && context.info.query.flag("watch")) {
             watch::answer(&self.state, context, address, &resource).await
         } else if address.name.is_some() {
@@ -515,11 +545,11 @@ impl Server {
         let mut response = match answered {
             Ok(response) => response,
             Err(NoResponse::Error(failure)) => {
-                let failure = context.reduced(failure);
+                let failure = context.redact(failure);
                 if resource.deprecation_warning.is_none() {
                     return Err(failure.into());
                 }
-                context.failed(&failure)
+                context.error_response(&failure)
             }
             Err(unanswered @ (NoResponse::Retry | NoResponse::Forward)) => return Err(unanswered),
         };
@@ -537,7 +567,7 @@ impl Answers for Server {
 
     async fn reject(&self, connection: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
         let begun = Instant::now();
-        // It takes a turn as every other request of its address.
+        // The rejection takes a turn like every other request of its address.
         let (failure, mut turn) = match self.turn(connection.user(), false).await {
             Ok(turn) => (error.into(), turn),
             Err(limited) => {
@@ -545,12 +575,12 @@ impl Answers for Server {
                 (ApiError::Limited(limited), Turn(None))
             }
         };
-        let mut response = turn.work(|| failed(&failure, Format::Json, false));
+        let mut response = turn.work(|| error_response(&failure, Format::Json, false));
         let headers = response.headers_mut();
         headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.id_for(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, RequestOutcome::rejected(failure.code().as_u16()), begun.elapsed());
-        completed(self.limits().unread(), connection, method, 0, response)
+        complete(self.limits().unread(), connection, method, 0, response)
     }
 
     fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {
@@ -578,19 +608,19 @@ impl Answers for Server {
     }
 }
 
-/// What the credentials of a request say.
+/// The caller of a request, as far as it is known without a TokenReview.
 struct Caller {
     /// `None` without authentication.
     recognized: Option<LocalAuthentication>,
-    /// The user, if no review is needed to identify it.
+    /// The user; `None` if only a TokenReview can identify it, or it is anonymous.
     user: Option<User>,
 }
 
-/// The turns of work that a request has; none if it is exempt from them.
+/// The turns in which a request works; `None` if it is exempt, so that it works without waiting.
 struct Turn(Option<Worker>);
 
 impl Turn {
-    /// Does work in the turn of the user.
+    /// Does this work in the current turn.
     fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
         match &mut self.0 {
             Some(worker) => worker.work(work),
@@ -598,7 +628,8 @@ impl Turn {
         }
     }
 
-    /// Polls a large future in turns. It is Unpin, so that it is not moved into two branches.
+    /// Completes a future, with a turn for each poll. It must be `Unpin`, such as a box: both branches would otherwise
+    /// have a place for a large future.
     async fn work_through<Work: Future + Unpin>(&mut self, work: Work) -> Work::Output {
         match &mut self.0 {
             Some(worker) => worker.work_through(work).await,
@@ -607,14 +638,14 @@ impl Turn {
     }
 }
 
-/// A review that this server handles.
+/// A review that this server handles, with the path of the request.
 enum Review<'r> {
     Placement(&'r ResourcePath),
     Caller((self_review::kind::SelfReviewKind, &'r ResourcePath)),
 }
 
-/// Reads what a request is about, once. An error means that the request is invalid whatever it is about: its query has
-/// too many parameters, and none is read.
+/// Reads the path and the query of a request, once for all stages. With an error, the request is invalid: its query has
+/// too many parameters, and the returned [`RequestInfo`] has none of them.
 fn request_info(parts: &Parts) -> (RequestInfo, Option<ApiError>) {
     let text = slots::query(parts);
     let (query, invalid) = match Query::is_too_long(text) {
@@ -632,8 +663,9 @@ fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
     context.is_read() && matches!(context.info.route(), Route::Group(_) | Route::GroupVersion(_))
 }
 
-/// Whether the request opens a watch as a WebSocket. Clients of fabric8 open every watch so. After a finished response they watch over HTTP at
-/// once. An endless response makes them wait forever, and an error stops them or delays them by many seconds.
+/// Whether the request opens a watch as a WebSocket, as clients of fabric8 do first. After an empty, finished response
+/// they watch over HTTP at once. An endless response makes them wait forever, and an error stops them or delays them by
+/// many seconds.
 fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));

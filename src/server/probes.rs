@@ -1,11 +1,12 @@
-//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`). They respond while
-//! every place for clients is taken, and while every worker of the server is busy. Whether the workers still run is a
-//! check like the others: see [`super::heartbeat`].
+//! Health checks for the kubelet, on a separate address and thread (`--health-address`). They respond even if the
+//! server accepts no more connections, and if all of its workers are busy. Whether the workers still run is a check
+//! like the others: see [`super::heartbeat`].
 //!
-//! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result. Each
-//! connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one takes the place
-//! of the oldest one of the address that has most of them. Results are kept for a second, so that a flood does not run the checks or fill
-//! the log. When the process has no file descriptor left, the listener uses one that it has reserved.
+//! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result.
+//! Each connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one
+//! takes the place of the oldest one of the address that has most of them. Results are kept for a second, so that a
+//! flood does not run the checks or fill the log. When the process has no file descriptor left, the listener uses one
+//! that it has reserved.
 #![expect(
     clippy::disallowed_methods,
     reason = "connections are tasks of this listener, and reserved descriptors are files"
@@ -40,13 +41,13 @@ use crate::flow_control::connections::Connections;
 use crate::transport::listen::{BindError, bind};
 use crate::wire::body::Body;
 
-/// Connections at a time. A quarter is for those that have sent no credentials, which is all of them here.
+/// The bound of the connection table. Connections without credentials, as all are here, get a quarter of it.
 const CONNECTIONS: usize = 128;
 
-/// How long a connection may take as a whole.
+/// The maximum duration of a connection.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The smallest buffer that hyper has.
+/// The buffer of a connection, in bytes: the smallest that hyper permits.
 const BUFFER: usize = 8 << 10;
 
 /// How long a result is cached.
@@ -66,20 +67,21 @@ pub struct ProbeListener {
     connections: Arc<Connections>,
 }
 
-/// Health checks are served until it is dropped.
+/// A guard: health checks are served until it is dropped.
 #[derive(Debug)]
 pub struct Probing {
     _stop: oneshot::Sender<Infallible>,
 }
 
-/// The results of a server's health checks, cached for a moment.
+/// The results of a server's health checks, cached for [`KEEP`].
 struct Results {
     server: Arc<Server>,
+    /// When the result expires, and whether all checks succeeded; one entry for each of [`health::ENDPOINTS`].
     cached: [Mutex<Option<(Instant, bool)>>; health::ENDPOINTS.len()],
 }
 
 impl ProbeListener {
-    /// Binds the address of an option, which errors name.
+    /// Binds an address. `option` is the command-line option that set it, for error messages.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
@@ -96,7 +98,7 @@ impl ProbeListener {
     /// Serves on its own thread, until the returned guard is dropped.
     ///
     /// # Errors
-    /// There is no thread or no runtime for it.
+    /// The thread or its runtime cannot be created.
     pub fn start(self, server: Arc<Server>) -> io::Result<Probing> {
         let ProbeListener { listener, address, connections } = self;
         let listener = listener.into_std()?;
@@ -116,7 +118,7 @@ impl ProbeListener {
         Ok(Probing { _stop: stop })
     }
 
-    /// Serves until `stop` is done; connections that are open then end by themselves within seconds.
+    /// Accepts connections until `stop` completes. Connections that are open then end by themselves within seconds.
     pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
         let results = Arc::new(Results { server, cached: Default::default() });
         let mut reserve = Vec::new();
@@ -129,13 +131,14 @@ impl ProbeListener {
             };
             let Some((stream, address)) = accepted else { continue };
             let state = Arc::new(ConnectionState::new(address.ip(), false));
-            // Dropped, which closes it, if too many evicted ones have not ended yet.
+            // Without a place, because too many evicted connections have not ended yet, the stream is dropped and
+            // closed.
             let Some(place) = self.connections.enter(&state) else { continue };
             let results = results.clone();
             tokio::spawn(async move {
                 let _place = place;
                 tokio::select! {
-                    // Its end in time or not, it is closed.
+                    // The connection is closed in either case.
                     _ = timeout(LONGEST, serve(stream, results)) => {}
                     () = state.wait_for_eviction() => {}
                 }
@@ -144,7 +147,7 @@ impl ProbeListener {
     }
 }
 
-/// Opens the missing reserved descriptors, as far as possible.
+/// Opens files until [`RESERVED`] descriptors are reserved, or no more can be opened.
 fn refill(reserve: &mut Vec<File>) {
     while reserve.len() < RESERVED
         && let Ok(file) = File::open("/dev/null")
@@ -153,12 +156,12 @@ fn refill(reserve: &mut Vec<File>) {
     }
 }
 
-/// Accepts a connection, with a reserved descriptor if no other is left.
+/// Accepts a connection, with a reserved descriptor if no other is left. `None`, after a pause, if that fails too.
 async fn accept(listener: &TcpListener, reserve: &mut Vec<File>) -> Option<(TcpStream, SocketAddr)> {
     loop {
         match listener.accept().await {
             Ok(accepted) => return Some(accepted),
-            // Closed, a reserved file leaves its descriptor to the connection.
+            // The dropped file frees its descriptor for the connection.
             Err(_) if reserve.pop().is_some() => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection for a health check");
@@ -169,7 +172,7 @@ async fn accept(listener: &TcpListener, reserve: &mut Vec<File>) -> Option<(TcpS
     }
 }
 
-/// Serves one connection.
+/// Serves the one request of a connection.
 async fn serve(stream: TcpStream, results: Arc<Results>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = results.answer(request.method(), request.uri().path());
@@ -183,7 +186,7 @@ async fn serve(stream: TcpStream, results: Arc<Results>) {
 }
 
 impl Results {
-    /// Responds to a probe.
+    /// The response to a health check; 404 for another path, 405 for another method than GET and HEAD.
     fn answer(&self, method: &Method, path: &str) -> Response<Body> {
         let endpoint = health::ENDPOINTS.iter().position(|endpoint| path.strip_prefix('/') == Some(endpoint));
         let Some(endpoint) = endpoint else {
@@ -197,9 +200,10 @@ impl Results {
         health::plain(health::ENDPOINTS[endpoint], self.is_well(endpoint))
     }
 
-    /// The result of a health check, cached for a moment.
+    /// Whether all checks of an endpoint succeed, at most [`KEEP`] old. `endpoint` is an index in
+    /// [`health::ENDPOINTS`].
     fn is_well(&self, endpoint: usize) -> bool {
-        // Held meanwhile: others wait for this result instead of making their own.
+        // The lock is held while the checks run, so that other connections wait for this result.
         let mut kept = self.cached[endpoint].lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((until, is_well)) = *kept

@@ -26,10 +26,10 @@ use crate::wire::past;
 /// How long a read waits for the store to reach a version (apiserver `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
-/// The resource at an address, if its scope is right.
+/// The served resource of a path, if the path has the scope of the resource.
 ///
 /// # Errors
-/// 404: a Status where the API server has a built-in router for the group version, else plain text.
+/// 404, as in kube-apiserver: with a Status for a built-in group, and with plain text for other groups.
 pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, ApiError> {
     let gvr = &address.gvr;
     let unknown = || {
@@ -38,7 +38,8 @@ pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, 
     let resource = catalog.resource(gvr).ok_or_else(unknown)?;
     let fits = match (resource.scope, &address.namespace, &address.name) {
         (Scope::Namespaced, None, Some(_)) => false,
-        // Built-in paths are routes, and none of them has a namespace here.
+        // kube-apiserver has no route for a built-in cluster-scoped resource below `namespaces/`, even with an empty
+        // name.
         (Scope::Cluster, None, _) if address.is_nameless => resource.origin != ResourceOrigin::BuiltIn,
         (Scope::Namespaced, _, _) | (Scope::Cluster, None, _) => true,
         // `namespaces/NS` carries its own name as namespace.
@@ -49,7 +50,8 @@ pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, 
     if fits { Ok(resource.clone()) } else { Err(unknown()) }
 }
 
-/// Whether a group is one of kube-apiserver's own, whose paths are routes.
+/// Whether a group is built into kube-apiserver, whose router then knows its paths. Paths of custom resources are not
+/// routes.
 pub fn is_built_in(catalog: &Catalog, group: &str) -> bool {
     let of_group = |version: &String| {
         catalog.resources_of(group, version).any(|resource| resource.origin == ResourceOrigin::BuiltIn)
@@ -57,49 +59,55 @@ pub fn is_built_in(catalog: &Catalog, group: &str) -> bool {
     group.is_empty() || catalog.group(group).is_some_and(|group| group.versions.iter().any(of_group))
 }
 
-/// The namespace that selects objects: none for cluster-scoped resources, whatever the path carries.
+/// The namespace to which a request restricts the objects; `None` for all namespaces and for cluster-scoped resources.
+/// Of these, the path of a Namespace has its own name as namespace.
 pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Option<&'a str> {
     address.namespace.as_deref().filter(|_| resource.scope == Scope::Namespaced)
 }
 
-/// A snapshot, waiting for a load within the patience.
+/// The current snapshot of a store. Waits up to `patience` while the store is being loaded, which this starts.
 ///
 /// # Errors
-/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`NoResponse::Retry`] when the resource went.
+/// 429 while the store is being loaded, 503 if it does not fit into the memory limit. 403 or 503 when the source
+/// rejects the list. [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
 pub async fn snapshot(resource_state: &ResourceState, patience: Duration) -> Result<Snapshot, NoResponse> {
     resource_state.snapshot(patience).await.map_err(not_ready)
 }
 
-/// The error for a store that is not ready.
+/// The error for a store that is not ready; [`NoResponse::Retry`] if the resource is gone.
 pub fn not_ready(not_ready: NotReady) -> NoResponse {
     NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
         NotReady::SourceError { code: 403, message } => ApiError::Forbidden(message),
-        // Upstream's 401 would mean that the client's own credentials are wrong; they are not used here.
+        // A 401 would tell the client that its own credentials are wrong, but the source has rejected those of
+        // fieldcache.
         NotReady::SourceError { message, .. } => ApiError::Unavailable(message),
         NotReady::OverMemory(over) => ApiError::Limited(Limited::memory(&over)),
         NotReady::Gone => return NoResponse::Retry,
     })
 }
 
-/// Waits until the store lags at most `most`; a progress notification may be on its way.
+/// Waits up to [`FRESHNESS_WAIT`] until the store lags at most `max_lag`: a progress notification may be on its way.
+/// `None`: any lag is accepted.
 ///
 /// # Errors
-/// 503 that says how long the source has been silent, and why if that is known.
-pub async fn at_most_behind(resource_state: &ResourceState, most: Option<Duration>) -> Result<(), ApiError> {
-    let Some(most) = most else { return Ok(()) };
+/// 503 with the time since the last progress of the source, and its cause if that is known.
+pub async fn wait_for_max_lag(resource_state: &ResourceState, max_lag: Option<Duration>) -> Result<(), ApiError> {
+    let Some(max_lag) = max_lag else { return Ok(()) };
     resource_state
         .freshness()
-        .at_most(most, FRESHNESS_WAIT)
+        .wait_for_lag(max_lag, FRESHNESS_WAIT)
         .await
         .map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
 }
 
-/// A snapshot not older than `version`, after waiting up to three seconds while the source is queried for progress. The
-/// wait ends as soon as the source has reported that it has not reached that version either.
+/// A snapshot not older than `version`: `served` if it is new enough. Otherwise waits up to [`FRESHNESS_WAIT`], while
+/// the source is queried for progress. The wait ends early if the source reports that it has not reached `version`
+/// itself.
 ///
 /// # Errors
-/// 504 with upstream's cause when the store does not reach it; [`NoResponse::Retry`] when the resource went.
+/// 504 with kube-apiserver's cause when the store does not reach `version`. [`NoResponse::Retry`] when the resource is
+/// no longer served, or was replaced.
 pub async fn not_older_than(
     resource_state: &ResourceState,
     served: Snapshot,
@@ -124,7 +132,7 @@ pub async fn not_older_than(
             Ok(Ok(state)) => Some(state.clone()),
             Ok(Err(_)) | Err(_) => None,
         },
-        () = resource_state.freshness().lacks(version, since) => None,
+        () = resource_state.freshness().wait_until_lacking(version, since) => None,
     };
     match (waited, resource_state.load_state()) {
         (Some(LoadState::Ready(snapshot)), _) => Ok(snapshot),
@@ -137,11 +145,11 @@ pub async fn not_older_than(
     }
 }
 
-/// What a request selects: the namespace and name of its path, and its selectors with their labels resolved. The selectors are taken out of
-/// the options, because a request that waits must not hold them twice.
+/// The selection of a request: the namespace and name of its path, and its selectors. The selectors are moved out of
+/// `options`, because a request that waits must not hold them twice.
 ///
 /// # Errors
-/// 400 for a field label that the resource does not offer, or a name selector that contradicts the path.
+/// 400 for a field that the resource does not have, or a selector for another name than that of the path.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -169,22 +177,22 @@ pub fn selection(
     Ok(Selection { namespace, labels, fields }.simplified())
 }
 
-/// Does work with a state in turns: each continuation is a turn. From its second turn on it holds the state as a list
-/// does that is being sent.
+/// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is
+/// pinned: it can be revoked while the work waits, as for a list that is being sent.
 ///
 /// # Errors
-/// 410 when the state was revoked meanwhile.
+/// 410 when the snapshot was revoked meanwhile.
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
 ) -> Result<Done, ApiError> {
-    // Nearly all of it is done in one turn.
+    // Nearly all such work is done in one turn.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);
     }
     let served = snapshot.pin(work);
     drop(snapshot);
-    // It has woken this task already, and this turn is over.
+    // The first poll has woken this task already, and ends this turn.
     let mut is_next_turn = false;
     poll_fn(|context| {
         if !std::mem::replace(&mut is_next_turn, true) {
@@ -192,14 +200,14 @@ pub async fn in_turns<Done>(
         }
         match served.with(|work| work.as_mut().poll(context)) {
             Some(poll) => poll.map(Ok),
-            None => Poll::Ready(Err(past::let_go())),
+            None => Poll::Ready(Err(past::revoked_error())),
         }
     })
     .await
 }
 
-/// Whether an API server behind knows every field that a selection names: it does not know those of a FieldCache.
-pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
+/// Whether the API server of the source knows every field of a selection. It does not know the fields of a FieldCache.
+pub fn upstream_knows_fields(resource: &Resource, selection: &Selection) -> bool {
     let fields = resource.extractor.fields();
     selection.fields.iter().all(|term| match term.field {
         FieldRef::Field(index) => {
@@ -214,7 +222,7 @@ pub fn exact_name(fields: &[FieldTerm]) -> Option<&str> {
     fields.iter().filter(|term| term.field == FieldRef::Name).find_map(FieldTerm::equals)
 }
 
-/// A number that differs between processes, from the keys of std's hasher: enough for jitter and ids, and no crate.
+/// A random number that is fixed for the process. The keys of std's hasher are random enough for jitter and ids.
 pub fn jitter_seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64));
     *SEED

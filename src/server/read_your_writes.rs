@@ -1,10 +1,9 @@
-//! The version from which on a forwarded write is visible in the stores.
+//! Finds the resourceVersion from which on a forwarded write is visible, so that later reads wait for it.
 //!
-//! The stores of the resource learn that version before the client gets its response, and reads wait for it. The
-//! version in the response itself is best. The response to a deletion has none: if the store has that very object, it
-//! is watched until the object is gone, which takes moments. For everything else, the cluster is queried for its
-//! current version. That is never too early, but may be later than any change of the resource; then a read waits for
-//! a progress notification.
+//! The stores of the resource get that version before the client gets its response. The version in the response itself
+//! is best. The response to a deletion has none: if the store has the deleted object, fieldcache waits until the store
+//! has removed it, which takes moments. In all other cases, the cluster is queried for its current version. That is
+//! never too early, but may be later than any change of the resource; then a read waits for a progress notification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,19 +29,20 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LoadState, Registry, Resource};
 use crate::request::ResourcePath;
 
-/// Levels of an object that are read: the object, its metadata, and the list of finalizers.
+/// The depth to which objects are parsed: the object, its metadata, and the list of finalizers.
 const HEAD_LEVELS: usize = 3;
 
-/// Responses to writes are inspected up to this size, in bytes; objects are smaller.
+/// Responses to writes are parsed up to this length, in bytes; objects are shorter.
 const READ_INTO: usize = 4 << 20;
 
-/// How long the cluster may take to say how far it is.
+/// The timeout of the request for the cluster's current version.
 const QUESTION_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a store may take to remove a deleted object. Longer than the moment that it takes, shorter than the
-/// progress notification that is needed otherwise.
+/// How long to wait until a store has removed a deleted object. This is longer than that usually takes, and shorter
+/// than the wait for a progress notification, which is needed otherwise.
 const REMOVAL_WAIT: Duration = Duration::from_millis(300);
 
+/// The Warning header of a response to a write whose version is unknown.
 const UNKNOWN: &str =
     "299 fieldcache \"the version of this write could not be determined: the next reads may not show it\"";
 
@@ -51,20 +51,22 @@ pub(super) struct Write<'a> {
     address: &'a ResourcePath,
     method: &'a Method,
     user: &'a User,
-    /// The stores that have the object to be deleted.
+    /// For a deletion, the stores that have the object.
     holders: Vec<Holder>,
 }
 
-/// A store that has an object.
+/// A store that has the object of a deletion, and the object as it was before.
 struct Holder {
     resource: Arc<Resource>,
+    /// The key of the object in the store.
     key: String,
     version: Version,
     uid: String,
 }
 
 impl<'a> Write<'a> {
-    /// Notes a write before it is forwarded; `None` for a request that changes nothing.
+    /// Collects what must be known of a write before it is forwarded. `None` for a request that changes nothing: a read
+    /// or a dry run.
     pub(super) fn begin(
         server: &ServerState,
         context: &RequestContext<'a>,
@@ -77,29 +79,32 @@ impl<'a> Write<'a> {
         let mut holders = Vec::new();
         if context.info.method == Method::DELETE && address.subresource.is_none() {
             holders.extend(
-                showing(&server.registry, address).into_iter().filter_map(|resource| Holder::find(resource, address)),
+                resources_showing(&server.registry, address)
+                    .into_iter()
+                    .filter_map(|resource| Holder::find(resource, address)),
             );
         }
         Some(Write { address, method: &context.info.method, user: context.user, holders })
     }
 
-    /// Sets in the stores the version from which on the write is visible. The body is returned unchanged, with its
-    /// place among the bodies in memory if it was read. Without a place, the API server is queried for the version
-    /// instead.
-    pub(super) async fn done(
+    /// Records in the stores the version from which on the write is visible. `headers` and `body` are those of a
+    /// successful response. Returns the unchanged body, and its share of the limit on bodies in memory if it was read.
+    /// If that limit does not permit reading it, the API server is queried for the version. Without a version, adds a
+    /// Warning header.
+    pub(super) async fn record_version(
         &self,
         server: &ServerState,
         upstream: &dyn Upstream,
         headers: &mut HeaderMap,
         body: UpstreamBody,
     ) -> (UpstreamBody, Option<BodyPlace>) {
-        let resources = showing(&server.registry, self.address);
+        let resources = resources_showing(&server.registry, self.address);
         if resources.is_empty() {
             return (body, None);
         }
         let mut place = server.limits.bodies().enter(self.user).ok().filter(|_| is_json(headers));
         let (answer, body) = match &mut place {
-            Some(place) => whole(body, place).await,
+            Some(place) => read_whole(body, place).await,
             None => (None, body),
         };
         let found = answer.as_ref().and_then(|answer| self.version_in(answer));
@@ -112,7 +117,7 @@ impl<'a> Write<'a> {
             (None, _) => request_version(upstream, self.address).await,
         };
         match version {
-            Ok(version) => resources.iter().for_each(|resource| resource.state.written(version)),
+            Ok(version) => resources.iter().for_each(|resource| resource.state.note_write(version)),
             Err(why) => {
                 tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be determined");
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
@@ -121,8 +126,8 @@ impl<'a> Write<'a> {
         (body, place)
     }
 
-    /// The version in a response, unless the object may be gone with this very write at another one. The response to a
-    /// deletion has the object as it was.
+    /// The version in the response. `None` if there is none, or if this write may have removed the object: the removal
+    /// then has a later version, because the response has the object as it was before.
     fn version_in(&self, answer: &Value) -> Option<Version> {
         let metadata = &answer["metadata"];
         let is_kept = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
@@ -134,23 +139,24 @@ impl<'a> Write<'a> {
         metadata["resourceVersion"].as_str().and_then(Version::parse).filter(|version| *version > Version::ZERO)
     }
 
-    /// Waits until the deleted object of this response is gone from every store that had it. Returns the highest
-    /// version at which one removed it; `None` if a store has another object of its name, or it takes too long.
+    /// Waits until every store that had the object of a deletion has removed it. Returns the highest version of these
+    /// stores then. `None` if no store had it, a store had another object of its name, or it takes longer than
+    /// [`REMOVAL_WAIT`].
     async fn wait_until_removed(&self, answer: &Value) -> Option<Version> {
         // A Status names the object in its details.
         let uid = [&answer["metadata"]["uid"], &answer["details"]["uid"]].into_iter().find_map(Value::as_str)?;
-        // Another incarnation under the same name is not this one.
+        // An object with another uid is another object of the same name.
         if self.holders.is_empty() || self.holders.iter().any(|holder| holder.uid != uid) {
             return None;
         }
-        let gone = futures::future::join_all(self.holders.iter().map(Holder::gone));
+        let gone = futures::future::join_all(self.holders.iter().map(Holder::wait_until_gone));
         let versions = timeout(REMOVAL_WAIT, gone).await.ok()?;
         versions.into_iter().collect::<Option<Vec<Version>>>()?.into_iter().max()
     }
 }
 
 impl Holder {
-    /// The store of a deleted object, if it is complete and has the object.
+    /// The store of this resource, if it is loaded and has the object.
     fn find(resource: Arc<Resource>, address: &ResourcePath) -> Option<Holder> {
         let name = address.name.as_deref()?;
         let key = match read::namespace_of(&resource, address) {
@@ -163,8 +169,9 @@ impl Holder {
         Some(Holder { resource, key, version, uid })
     }
 
-    /// The version at which the object is gone; `None` when the store itself goes.
-    async fn gone(&self) -> Option<Version> {
+    /// Waits until the store has removed the object, and returns its version then. `None` if the store itself ends or
+    /// fails.
+    async fn wait_until_gone(&self) -> Option<Version> {
         let mut states = self.resource.state.subscribe();
         let settled = states.wait_for(|state| match state {
             LoadState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
@@ -184,14 +191,15 @@ impl Holder {
     }
 }
 
-/// The uid in the JSON of an object.
+/// The uid in the JSON of an object; `None` if it has none or cannot be parsed.
 fn uid_of(json: &[u8]) -> Option<String> {
     let object = tree::shallow(json, HEAD_LEVELS).ok()?;
     object["metadata"]["uid"].as_str().map(str::to_owned)
 }
 
-/// The served resources that show a write: all versions of the resource, and Events in both of their groups.
-fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
+/// The served resources whose stores a write to this path changes: all versions of the resource, and for Events both of
+/// their groups.
+fn resources_showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
     let group_of = |group: &str, resource: &str| match (group, resource) {
         ("events.k8s.io", "events") => String::new(),
         _ => group.to_owned(),
@@ -204,23 +212,27 @@ fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
     catalog.resources().filter(same).cloned().collect()
 }
 
-/// The current version of the resource, which includes every write that has been answered.
+/// The current resourceVersion of the resource in the cluster. It includes every write that has its response.
+///
+/// # Errors
+/// Why the version is not known.
 async fn request_version(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
     let newest = consistency::source_version(upstream, &address.gvr);
     timeout(QUESTION_WAIT, newest)
         .await
-        .unwrap_or_else(|_| Err("the API server did not return the version in time".to_owned()))
+        .unwrap_or_else(|_| Err("the API server did not return the resourceVersion in time".to_owned()))
 }
 
-/// Whether a body is JSON without content encoding.
+/// Whether the body of a response with these headers is JSON without content encoding.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     !headers.contains_key(CONTENT_ENCODING) && kind.split(';').next().unwrap_or_default().trim() == "application/json"
 }
 
-/// Reads a body if it is short enough and fits into memory, and returns it as well. A body that breaks off breaks off
-/// for the reader too.
-async fn whole(mut body: UpstreamBody, place: &mut BodyPlace) -> (Option<Value>, UpstreamBody) {
+/// Reads and parses a body, and returns it with an unread body of the same content. The value is `None` if the body is
+/// longer than [`READ_INTO`], exceeds the limit that `place` counts for, is not JSON, or fails. A body that fails,
+/// fails for its next reader too.
+async fn read_whole(mut body: UpstreamBody, place: &mut BodyPlace) -> (Option<Value>, UpstreamBody) {
     let mut read = BytesMut::new();
     while read.len() < READ_INTO {
         match body.frame().await {

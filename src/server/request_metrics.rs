@@ -1,13 +1,15 @@
 //! Metrics of requests: how many of each kind were answered, and how long that took.
 //!
 //! A request costs one look-up under a shared lock and two additions to atomics; only the first one of a kind
-//! allocates. The number of kinds is bounded: a resource has its name only if it is served, and all other paths have
-//! an empty one. Of a request, the verb, the code and two booleans are stored, but no name, selector or user.
-//! Counters remain when their resource goes, because a counter must not start again.
+//! allocates. The number of kinds is bounded: only served resources are counted by name, and all other paths are
+//! counted together. A kind has the verb, the status code, how objects were found, and whether there were selectors,
+//! but no object name, selector or user. Counters remain when their resource is no longer served, because a counter
+//! must not restart.
 //!
-//! As in kube-apiserver (`endpoints/metrics`, MonitorRequest), a watch is counted when it ends, with its whole duration, and a rejected one at
-//! once. Unlike there, a list is timed until its head is ready to be sent: the speed of the client says nothing about the server. A request
-//! whose client disconnects before that is not counted. `metrics` exposes the figures.
+//! As in kube-apiserver (`endpoints/metrics`, MonitorRequest), a watch is counted when it ends, with its whole
+//! duration, and a rejected one at once. Unlike in kube-apiserver, a list is timed until its headers are ready to be
+//! sent: the speed of the client says nothing about the server. A request whose client disconnects before that is not
+//! counted. `metrics` exposes the counters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +29,8 @@ use crate::request::{Query, RequestInfo, ResourcePath};
 use crate::wire::body::Body;
 use crate::wire::request_log::RequestLog;
 
-/// Upper ends of the duration histogram, in microseconds. Responses from an index take some ten of them; the upper ones
-/// are kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
+/// The upper bounds of the duration histogram, in microseconds. Responses from an index take some ten microseconds; the
+/// last bound is kube-apiserver's request timeout. One more bucket has longer requests, which are watches.
 pub const BOUNDS: [u64; 18] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000, 30_000_000, 60_000_000,
@@ -51,10 +53,10 @@ pub enum Verb {
     Other,
 }
 
-/// The way in which an answer was found.
+/// How the objects of a response were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AnswerPath {
-    /// In the store.
+    /// In the store, by an index or a scan.
     Own(AccessPath),
     /// By the API server.
     Forwarded,
@@ -65,10 +67,10 @@ pub enum AnswerPath {
 pub struct RequestOutcome {
     /// The verb of the request.
     pub verb: Verb,
-    /// HTTP status of the head.
+    /// The HTTP status code.
     pub code: u16,
-    /// The way in which the answer was found; `None` without a search: a rejected request, a watch without initial
-    /// events, no resource.
+    /// How the objects were found; `None` if none were searched: a rejected request, a watch without initial events, or
+    /// a request that is for no resource.
     pub path: Option<AnswerPath>,
     /// Whether a list or watch came with a field selector.
     pub has_field_selector: bool,
@@ -76,27 +78,28 @@ pub struct RequestOutcome {
     pub has_label_selector: bool,
 }
 
-/// What has been counted of one kind of request.
+/// The counters of one kind of request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// The resource; all parts empty for none that is served.
+    /// The resource; all parts are empty for paths that are not of a served resource.
     pub gvr: Gvr,
-    /// The rest of the kind.
+    /// The other properties of the kind.
     pub outcome: RequestOutcome,
-    /// How many requests took up to each of [`BOUNDS`], and longer; not cumulative.
+    /// The number of requests in each bucket, not cumulative: up to each of [`BOUNDS`], and longer.
     pub buckets: [u64; BOUNDS.len() + 1],
-    /// How long all of them took together.
+    /// The sum of the durations of all these requests.
     pub total: Duration,
 }
 
-/// All requests of a server.
+/// The counters of all requests of a server.
 #[derive(Debug)]
 pub struct RequestMetrics {
     kinds: RwLock<HashMap<Gvr, HashMap<RequestOutcome, Series>>>,
-    /// The label value of "no resource".
+    /// The key of requests that are for no served resource: all parts are empty.
     none: Gvr,
 }
 
+/// The counters of one kind of request, as they are updated.
 #[derive(Debug, Default)]
 struct Series {
     buckets: [AtomicU64; BOUNDS.len() + 1],
@@ -104,7 +107,7 @@ struct Series {
 }
 
 impl RequestOutcome {
-    /// The outcome of a request that cannot be routed.
+    /// The outcome of a request that the transport rejected, so that nothing but its status code is known.
     pub(super) fn rejected(code: u16) -> RequestOutcome {
         RequestOutcome { verb: Verb::Other, code, path: None, has_field_selector: false, has_label_selector: false }
     }
@@ -170,11 +173,11 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Counts one request.
+    /// Counts one request. `gvr`: `None` if it is for no served resource.
     pub fn count(&self, gvr: Option<&Gvr>, outcome: RequestOutcome, took: Duration) {
         let gvr = gvr.unwrap_or(&self.none);
         {
-            // A map of counters is right at every moment, so a panic elsewhere spoils nothing.
+            // A panic elsewhere cannot leave the map of counters in an invalid state, so a poisoned lock is ignored.
             let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(series) = kinds.get(gvr).and_then(|outcomes| outcomes.get(&outcome)) {
                 return series.add(took);
@@ -184,7 +187,7 @@ impl RequestMetrics {
         kinds.entry(gvr.clone()).or_default().entry(outcome).or_default().add(took);
     }
 
-    /// Everything that has been counted so far, by resource and kind.
+    /// All counters, sorted by resource and kind.
     pub fn counted(&self) -> Vec<Counted> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         let mut counted: Vec<Counted> = kinds
@@ -197,7 +200,7 @@ impl RequestMetrics {
 }
 
 impl Series {
-    /// Adds a duration to the histogram.
+    /// Counts a request with this duration.
     fn add(&self, took: Duration) {
         let microseconds = u64::try_from(took.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
         let bucket = BOUNDS.partition_point(|bound| *bound < microseconds);
@@ -205,7 +208,7 @@ impl Series {
         self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The counts of the series.
+    /// The current values of the series, under this kind.
     fn counted(&self, gvr: &Gvr, outcome: RequestOutcome) -> Counted {
         Counted {
             gvr: gvr.clone(),
@@ -216,7 +219,8 @@ impl Series {
     }
 }
 
-/// What becomes known of one request while it is handled. Shared with its handlers; what is noted first counts.
+/// What metrics, logs and the audit need to know about one request. Its handlers record it; of each property, the first
+/// value counts.
 #[derive(Debug, Default)]
 pub(super) struct RequestRecord {
     served: OnceLock<Served>,
@@ -225,7 +229,7 @@ pub(super) struct RequestRecord {
     audited: OnceLock<Box<AuditContext>>,
 }
 
-/// What a request is for. A resource is shared, not copied: this is on the way of every answer.
+/// What a request is for. The resource is shared and not copied, because every request has one of these.
 #[derive(Clone, Debug)]
 enum Subject {
     Resource(Arc<Resource>),
@@ -241,6 +245,7 @@ impl Subject {
     }
 }
 
+/// The served resource of a request, and the properties of the request that depend on it.
 #[derive(Clone, Debug)]
 struct Served {
     subject: Subject,
@@ -250,8 +255,8 @@ struct Served {
 }
 
 impl RequestRecord {
-    /// Notes the served resource of the request.
-    pub(super) fn served(
+    /// Records the served resource of the request, the verb, and whether a list or watch has selectors.
+    pub(super) fn record_resource(
         &self,
         info: &RequestInfo,
         headers: &HeaderMap,
@@ -269,7 +274,7 @@ impl RequestRecord {
         });
     }
 
-    /// Notes that the request is in the audit log, if it is.
+    /// Records the audit of the request; `None`: the request is not audited.
     pub(super) fn begin_audit(&self, audited: Option<AuditContext>) {
         if let Some(audited) = audited {
             let _ = self.audited.set(Box::new(audited));
@@ -281,7 +286,7 @@ impl RequestRecord {
         self.audited.get().map(|audited| &**audited)
     }
 
-    /// Sets the user, or the address where no user is known.
+    /// Records the user, or the address if no user is known.
     pub(super) fn set_user(&self, user: &User) {
         let _ = self.user.set(user.clone());
     }
@@ -291,26 +296,26 @@ impl RequestRecord {
         self.user.get()
     }
 
-    /// Notes that the request is a review of this kind.
-    pub(super) fn reviewed(&self, gvr: &'static Gvr) {
+    /// Records that the request is a review; `gvr` is the resource of the review.
+    pub(super) fn record_review(&self, gvr: &'static Gvr) {
         let (has_field_selector, has_label_selector) = (false, false);
         let (subject, verb) = (Subject::Review(gvr), Verb::Post);
         let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
     }
 
-    /// Notes how the objects of the request were found.
-    pub(super) fn accessed(&self, access: AccessPath) {
-        self.found(AnswerPath::Own(access));
+    /// Records how the objects of the request were found in the store.
+    pub(super) fn record_access(&self, access: AccessPath) {
+        self.record_path(AnswerPath::Own(access));
     }
 
-    /// Notes the path on which the answer was found.
-    pub(super) fn found(&self, path: AnswerPath) {
+    /// Records how the objects of the request were found.
+    pub(super) fn record_path(&self, path: AnswerPath) {
         let _ = self.path.set(path);
     }
 
-    /// The request has its response: counts it, or has the body count it when it ends if that is a stream. `log`: where
-    /// requests are logged.
-    pub(super) fn answered(
+    /// Counts and logs the request with its response: a stream when its body ends, other responses now. The body also
+    /// holds the audit until it ends. `begun`: when the request arrived. `log`: `None` if requests are not logged.
+    pub(super) fn finish(
         self,
         tally: &Arc<RequestMetrics>,
         (method, begun): (&Method, Instant),
@@ -331,8 +336,8 @@ impl RequestRecord {
         if let Some(mut log) = log {
             let verb = served.as_ref().map(|served| served.verb.as_str());
             let id = response.headers().get("audit-id").cloned();
-            log.answered(self.user.into_inner(), verb, outcome.code, id);
-            response.body_mut().log(log);
+            log.set_response(self.user.into_inner(), verb, outcome.code, id);
+            response.body_mut().attach_log(log);
         }
         let ending = Ending { tally: tally.clone(), served, outcome, begun };
         if response.body().is_stream() {

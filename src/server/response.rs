@@ -1,6 +1,7 @@
 //! Responses of one document to a request: their media type, indentation and compression, and the form of an error.
 //!
-//! What the documents are is decided elsewhere. See `wire::response` for what needs no request, and `wire::body` for bodies made in pieces.
+//! The handlers make the documents. `wire::response` has the responses that need no request, and `wire::body` the
+//! bodies that are made in pieces.
 
 use bytes::Bytes;
 use http::Response;
@@ -9,20 +10,20 @@ use super::context::RequestContext;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::body::{Body, Finish};
-use crate::wire::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
+use crate::wire::negotiate::{Format, Offer, Protobuf, accepts_gzip, negotiate};
 use crate::wire::pieces::Pieces;
-use crate::wire::response::{failed, mark_gzip, media_type, with_type};
+use crate::wire::response::{error_response, mark_gzip, media_type, with_type};
 use crate::wire::{indent, yaml};
 
-/// A response whose body is made in pieces while it is sent.
+/// A response whose body is made in pieces while it is sent; a short one is made at once.
 pub(super) fn chunked(pieces: Pieces, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     streamed(pieces, format, context, false)
 }
 
-/// A response whose body is written in pieces. `always` streams short responses too, without their length.
+/// Like [`chunked`]. `always`: a short response is streamed too, so that it has no Content-Length.
 pub(super) fn streamed(pieces: Pieces, format: Format, context: &RequestContext<'_>, always: bool) -> Response<Body> {
     let pretty = format == Format::Json && context.pretty();
-    let finish = Finish { pretty, gzip: takes_gzip(context.headers), streams: always };
+    let finish = Finish { pretty, gzip: accepts_gzip(context.headers), streams: always };
     let (body, compressed) = body::finish(pieces, finish);
     let mut response = with_type(Response::new(body), media_type(format));
     if compressed {
@@ -31,18 +32,19 @@ pub(super) fn streamed(pieces: Pieces, format: Format, context: &RequestContext<
     response
 }
 
-/// The length of a JSON document in a format, estimated where it is indented.
+/// The length in bytes of a JSON document when it is sent in this format; an upper bound for YAML and protobuf.
 pub(super) fn length_as(json: &[u8], format: Format, context: &RequestContext<'_>) -> u64 {
     match format {
         Format::Json if context.pretty() => indent::json_length(json),
         Format::Json => json.len() as u64,
         Format::Yaml => indent::yaml_length(json),
-        // It is shorter than the JSON that it is made of.
+        // Protobuf is shorter than the JSON that it is made of.
         Format::Protobuf => json.len() as u64,
     }
 }
 
-/// A JSON document as a response; in protobuf the bytes are sent as they are.
+/// A response with one document. `json` is JSON, which is sent in `format`. For [`Format::Protobuf`], it has the
+/// encoded bytes instead, which are sent unchanged.
 pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     let length = json.len() as u64;
     let (pieces, bytes_held): (Pieces, u64) = match format {
@@ -58,24 +60,25 @@ pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'
         }
     };
     let mut response = chunked(pieces, format, context);
-    response.body_mut().holds(bytes_held);
+    response.body_mut().add_held_bytes(bytes_held);
     response
 }
 
 impl RequestContext<'_> {
-    /// The response for an error, in the requested format.
-    pub(super) fn failed(&self, failure: &ApiError) -> Response<Body> {
+    /// The response for an error, in the requested format. The error is counted if a limit caused it, and is recorded
+    /// in the audit event.
+    pub(super) fn error_response(&self, failure: &ApiError) -> Response<Body> {
         if let ApiError::Limited(limited) = failure {
             self.limits.count(limited.limit);
         }
         if let Some(audited) = self.record.audited() {
-            audited.failed(failure);
+            audited.record_failure(failure);
         }
         // An error has only its own form. If the client does not accept that, it gets indented JSON, as upstream.
         let agreed = negotiate(self.headers, Offer::Plain, Protobuf::EVERYTHING);
         match agreed {
-            Ok(agreed) => failed(failure, agreed.format, self.pretty()),
-            Err(_) => failed(failure, Format::Json, true),
+            Ok(agreed) => error_response(failure, agreed.format, self.pretty()),
+            Err(_) => error_response(failure, Format::Json, true),
         }
     }
 }

@@ -16,10 +16,10 @@ use crate::flow_control::limit::LimitSettings;
 /// The consistency of reads without a resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
-    /// The store as it is, within the accepted lag, but never without what was written through this server.
+    /// The store as it is, if its lag is at most [`Settings::max_lag`]. Writes through this server are always visible.
     #[default]
     Eventual,
-    /// Not older than the request.
+    /// At least as new as the source was when the request arrived.
     Strong,
 }
 
@@ -38,7 +38,7 @@ pub struct Settings {
     pub access: Option<Arc<AccessControl>>,
     /// The audit log; `None` without one.
     pub audit: Option<Arc<Log>>,
-    /// Keeps browsers out; `None` where every client is authenticated.
+    /// Rejects requests from web pages; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Whether the set of served resources is complete; `None` if it is from the beginning. Until then, nothing is
     /// reported as missing.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub upstream: Option<Arc<dyn Upstream>>,
     /// Which requests are forwarded to it.
     pub pass_through: PassThrough,
-    /// How much there may be of what clients take.
+    /// The limits of what clients may use.
     pub limits: LimitSettings,
 }
 

@@ -19,14 +19,15 @@ use crate::registry::{Catalog, PanicOrigin, Registry};
 use crate::wire::api_error::ApiError;
 use crate::wire::shared_columns::SharedColumns;
 
-/// How often a request is repeated because its resource was replaced meanwhile. Catalogs change when definitions do; three times within one
-/// request only happens in a loop.
+/// How often a request is tried. Another try is needed if its resource was replaced meanwhile. Resources are replaced
+/// when their CRD changes; three times within one request only happens in a loop.
 pub(super) const MOST_ATTEMPTS: usize = 3;
 
-/// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
+/// The maximum number of forwarded requests in progress, including watches. One user may have as many as are free for
+/// all others: half of them if no other user has any.
 pub(super) const MOST_FORWARDED: u64 = 512;
 
-/// The number of them that a user may have whatever others have.
+/// The number of forwarded requests that each user may have, even if the others use up [`MOST_FORWARDED`].
 const FIRST_FORWARDED: u64 = 8;
 
 /// The state that handlers share; see the module.
@@ -36,6 +37,7 @@ pub(super) struct ServerState {
     /// True once the process is ending: watches end, and `/readyz` fails.
     pub(super) draining: state::Sender<bool>,
     pub(super) audit_ids: AuditIds,
+    /// The limits of what clients may use, and their current use.
     pub(super) limits: Arc<Limits>,
     /// Permits of forwarded requests.
     pub(super) forwarding: Arc<Shares<User>>,
@@ -43,6 +45,7 @@ pub(super) struct ServerState {
     pub(super) making_documents: Arc<FairSemaphore<User>>,
     /// Columns of the tables that are being written.
     pub(super) columns: SharedColumns,
+    /// The index and the limit of PlacementReviews.
     pub(super) reviews: Reviews,
 }
 
@@ -66,13 +69,13 @@ impl ServerState {
         self.settings.upstream.as_deref().filter(|_| self.settings.pass_through != PassThrough::Off)
     }
 
-    /// Which requests are forwarded; [`PassThrough::Off`] without an API server.
-    pub(super) fn passes(&self) -> PassThrough {
+    /// Which requests may be forwarded; [`PassThrough::Off`] without an API server.
+    pub(super) fn pass_through(&self) -> PassThrough {
         if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
     }
 
-    /// Counts an internal error that ended a request.
-    pub(super) fn defect(&self) -> ApiError {
+    /// Counts an internal error that ended a request, and returns the 500 for its client.
+    pub(super) fn internal_error(&self) -> ApiError {
         self.registry.panics().count(PanicOrigin::Request);
         ApiError::Internal("internal error; see the log of the server".to_owned())
     }

@@ -1,8 +1,8 @@
 //! Requests through a View: the View that a path names, and what is served inside of it.
 //!
-//! The path after `/apis/view.fieldcache.dev/v1alpha1/views/NAME/proxy` is read like any other, over the View's catalog. Nothing is forwarded from
-//! there, and `explain` is ignored, because plans count objects that the View does not show. `registry::views` decides what a View shows, and
-//! `access` who may use it.
+//! The path after `/apis/view.fieldcache.dev/v1alpha1/views/NAME/proxy` is read like any other, with the View's
+//! catalog. Such a request is never forwarded, and `explain` is ignored, because plans count objects that the View does
+//! not show. `registry::views` decides what a View shows, and `access` who may use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,22 +24,23 @@ pub(super) fn views() -> Gvr {
     Gvr::new(GROUP, VERSION, "views")
 }
 
-/// The View of a request, and its path in it.
+/// The View of a request, and how the request uses it.
 pub(super) struct ViewRequest {
     pub(super) view: Arc<View>,
-    /// What clients have before the path inside.
+    /// The part of the client's URL before the path inside of the View: `/apis/view.fieldcache.dev/.../proxy`.
     pub(super) prefix: String,
-    /// The caller, if the View differs between callers. Until it is resolved, such a View shows nothing.
+    /// The values of the caller that the View uses; `None` if the View uses none, or before
+    /// [`ViewRequest::resolve_consumer`]. Before that, a View that uses some shows no objects.
     pub(super) consumer: Option<ResolvedConsumer>,
 }
 
 /// The View that a request names, or why it is missing or not served.
 pub(super) type FoundView = Result<ViewRequest, ApiError>;
 
-/// A consumer of a View.
+/// The caller of a View whose selection uses values of the caller.
 pub(super) struct ResolvedConsumer {
     pub(super) consumer: ConsumerContext,
-    /// Its Pod, where something of it is in the selection and a store has it.
+    /// The caller's Pod, if the selection uses its labels or claims and a store has it.
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
@@ -47,7 +48,7 @@ impl ViewRequest {
     /// Finds the View that a path names.
     ///
     /// # Errors
-    /// 404 where there is none, 503 where it cannot be served.
+    /// 404 if there is no View of this name, 503 if it cannot be served.
     pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
         let name = &path.name;
         match registry.view(name) {
@@ -65,7 +66,7 @@ impl ViewRequest {
         self.view.catalog(whole)
     }
 
-    /// A resource of the View's catalog, as the caller sees it.
+    /// A resource of the View's catalog, restricted to what the caller sees.
     pub(super) fn as_seen(&self, resource: Arc<Resource>) -> Arc<Resource> {
         match &self.consumer {
             Some(seen) => Arc::new(resource.of_consumer(&seen.consumer)),
@@ -73,11 +74,12 @@ impl ViewRequest {
         }
     }
 
-    /// Determines the values of the caller that the View uses.
+    /// Sets `consumer` to the values of the caller that the View uses; leaves it at `None` if the View uses none.
+    /// `whole` is the catalog of the server.
     ///
     /// # Errors
-    /// 403 that names what is missing; 401 for the token of a Pod that no longer exists. 429 or 503 while there is no
-    /// store of the Pods.
+    /// 403 that names what the token lacks, 401 for the token of a Pod that no longer exists. 429 or 503 while the
+    /// store of Pods is not ready.
     pub(super) async fn resolve_consumer(
         &mut self,
         authorized: Option<&AuthorizedRequest>,
@@ -128,12 +130,12 @@ impl ViewRequest {
     }
 }
 
-/// The Pod of a token whose claims are in the selection. What they show ends when it is gone. `None` where no store has
-/// it.
+/// The Pod of the caller's token, for a selection that uses the claims of the token. Watches end when this Pod is
+/// deleted. `None` if the token has no Pod, or if no complete store has it.
 ///
 /// # Errors
-/// A Pod that is missing in its store may be newer than the store, or gone: then the API server decides, whatever was cached. 401 for a
-/// token that is not valid any more, 503 while that is not known.
+/// A Pod that is missing in a complete store can be newer than the store, or deleted. Then the API server reviews the
+/// token again, without any cache: 401 if the token is no longer valid, 503 if the API server gives no decision.
 async fn followed_pod(
     authorized: Option<&AuthorizedRequest>,
     terms: &ConsumerTerms,
@@ -161,7 +163,8 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// The value of a claim; `None` if the token lacks it or has several values.
+/// The value of a claim; `None` if the caller is not a ServiceAccount, or its token has no or several values for the
+/// claim.
 fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
     let (namespace, name) = user_name::service_account(&identity.user)?;
     let extra = |key: &str| match identity.extra.get(key).map(Vec::as_slice) {

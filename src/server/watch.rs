@@ -1,17 +1,18 @@
 //! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
 //!
-//! A watch is a place in the history of its resource. The connection pulls. Each pull takes the changes since the
-//! watch's version that may concern it, and moves that version on. They come from the mailbox of
-//! `registry::event_dispatcher`, or else from history. A slow reader therefore holds a bounded mailbox and a version.
-//! When history has moved past that version, its body ends and the client resumes or relists. Start rules: apiserver
-//! `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] has the form of the lines. [`initial`] finds the
-//! objects of initial events, of which large ones take turns by [`large`]. [`batch`] is the result of a pull,
-//! compressed or not. [`bookmarks`] has the times of bookmarks.
+//! A watch is a position in the history of its resource. The connection pulls: each pull takes the changes since the
+//! position that may concern the watch, and advances the position. The changes come from the mailbox of
+//! `registry::event_dispatcher`, or else from history. A slow client therefore holds only a bounded mailbox and a
+//! version. When history no longer reaches back to that version, the body ends and the client resumes or relists. Start
+//! rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] encodes events. [`initial`] finds the
+//! objects of initial events; large ones take turns by [`large`]. [`batch`] is the result of a pull, compressed or not.
+//! [`bookmarks`] has the times of bookmarks.
 
 mod batch;
 mod bookmarks;
 mod initial;
 mod large;
+mod progress;
 mod shape;
 
 use std::sync::Arc;
@@ -29,7 +30,6 @@ use crate::model::Version;
 use crate::query::{Explanation, Selection, State};
 use crate::registry::dispatched_event::DispatchedEvent;
 use crate::registry::event_dispatcher::{MailboxContents, Subscription};
-use crate::registry::fieldcache_protocol::PROGRESS_PARAMETER;
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
@@ -44,7 +44,7 @@ use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::long_work::{may_read, run_usual};
-use crate::flow_control::seats::Unpaid;
+use crate::flow_control::seats::UnchargedWork;
 use crate::flow_control::watches::CountedWatch;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
@@ -52,7 +52,7 @@ use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, MOST_READ, Shown};
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
-use crate::wire::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
+use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
 use crate::wire::protobuf;
@@ -61,17 +61,22 @@ use batch::Batch;
 use bookmarks::Bookmarks;
 use initial::{Initial, RemainingInitialEvents, SELECTORS};
 use large::{large_object, next_length};
+use progress::ProgressForwarding;
 use shape::{EventEncoder, Mark, WatchEventType};
 
-/// The cost of testing a change, and of each requirement that is compared with it, in the bytes that could be read
-/// instead. So a turn reads a mebibyte of events, or tests thousands of changes that are for others.
+/// The work of testing whether a change concerns a watch, and of comparing it with one requirement: as the number of
+/// bytes that could be read in the same time. A turn reads a mebibyte of events, or tests thousands of other changes.
 const LOOK_COST: usize = 256;
 const REQUIREMENT_COST: usize = 32;
 
-/// Length of a watch whose client names none: kube-apiserver's `--min-request-timeout`, up to twice that.
+/// The duration of a watch without `timeoutSeconds` is random, from this (kube-apiserver's `--min-request-timeout`) to
+/// twice this.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 
-/// Responds with a watch.
+/// Responds with a watch. Errors that occur later are ERROR events in its body.
+///
+/// # Errors
+/// 400 and 406 for an invalid request, 429 when a limit is reached, and those of [`read::snapshot`].
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -80,14 +85,14 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, NoResponse> {
     let mut resource = whole;
     if resource.origin == ResourceOrigin::BuiltIn {
-        routed(context.headers, &LISTS)?;
+        check_route_accept(context.headers, &LISTS)?;
     }
     let catalog = server.catalog(context);
     let offered = protobuf::offered(&catalog, resource);
     negotiate(context.headers, Offer::Resource, offered)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?);
-    // Before the first wait. It takes more than the form in which it is followed.
+    // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
     let of_selection =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
@@ -114,20 +119,20 @@ pub(super) async fn answer(
     let names_none = options.version.is_empty();
     let consistency = consistency::consistency(server, context)?;
     if !names_none || consistency == ReadConsistency::Eventual {
-        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
+        read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
-            Start::Initial { not_older_than: consistency::needed(server, context, resource).await? }
+            Start::Initial { not_older_than: consistency::needed_version(server, context, resource).await? }
         }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
         (Some(version), _) => Start::After(version),
-        // The old `/watch/` path is not defaulted: the state as it is, and no mark at its end.
+        // The old `/watch/` path: initial events of the current state, without a bookmark at their end.
         (None, None) => Start::Initial { not_older_than: None },
     };
     if matches!(start, Start::Initial { .. }) {
-        context.record.accessed(selection.access());
+        context.record.record_access(selection.access());
     }
     let explanation = explanation(context, start, &snapshot, &selection, resource).await;
     let length = match options.timeout_seconds {
@@ -136,13 +141,13 @@ pub(super) async fn answer(
     };
     let bookmarks = options.bookmarks;
     let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
-    let is_compressed = marks_initial_end && takes_gzip(context.headers);
+    let is_compressed = marks_initial_end && accepts_gzip(context.headers);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let proofs = if bookmarks { ProgressForwarding::requested(context, resource).await } else { None };
+    let forwarding = if bookmarks { ProgressForwarding::from_request(context, resource).await } else { None };
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
-    let subscription = resource.state.dispatcher().subscribe(&selection, proofs.is_some());
+    let subscription = resource.state.dispatcher().subscribe(&selection, forwarding.is_some());
     let head_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
@@ -159,14 +164,14 @@ pub(super) async fn answer(
         pod: context.view.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: open,
         counted,
-        unpaid: Unpaid::new(server.limits.seats(), context.user),
+        unpaid: UnchargedWork::new(server.limits.seats(), context.user),
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
         place: Place::Before { start, snapshot: snapshot.pin(snapshot.clone()), initial },
         bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
-        ends_within_jump: false,
-        progress_forwarding: proofs,
+        ends_in_relist_gap: false,
+        progress_forwarding: forwarding,
         marks_initial_end,
         gzip: is_compressed.then(GzipMember::default),
         deadline,
@@ -174,7 +179,7 @@ pub(super) async fn answer(
     let batches = stream::unfold(Some(watch), |watch| async move {
         let mut watch = watch?;
         match watch.next_batch().await {
-            Some(batch) => Some((watch.sent(batch), Some(watch))),
+            Some(batch) => Some((watch.bytes_to_send(batch), Some(watch))),
             None => watch.gzip.map(|member| (member.end(), None)),
         }
     });
@@ -193,8 +198,9 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// How the initial events are found, if the request wants them and they come from the current state. A later state is
-/// not known when the head is sent.
+/// The plan of the initial events, for the header `Fieldcache-Explain`. `None` if the request does not want it, the
+/// watch has no initial events, or they need a later state than `snapshot`, which is not known when the headers are
+/// sent.
 async fn explanation(
     context: &RequestContext<'_>,
     start: Start,
@@ -204,7 +210,7 @@ async fn explanation(
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
     let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    if !is_there || !context.explains() {
+    if !is_there || !context.wants_explanation() {
         return None;
     }
     let state = State::current(snapshot.clone());
@@ -214,17 +220,18 @@ async fn explanation(
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// With the state as it is, or as it is once it has come to a version.
+    /// With initial events, from the current state, or from the state once it has reached this version.
     Initial { not_older_than: Option<Version> },
-    /// After this version.
+    /// With the changes after this version.
     After(Version),
-    /// With the next change.
+    /// With the next change, without initial events.
     Now,
 }
 
 impl Place {
+    /// The position of a watch that has sent its initial events, or has none.
     fn following(cursor: HistoryCursor, after: Version, seen: Version) -> Place {
-        Place::Following(Following { cursor, after, seen, is_behind: false, is_new: true })
+        Place::Following(Following { cursor, after, seen, reads_history: false, is_new: true })
     }
 }
 
@@ -236,84 +243,61 @@ enum Place {
     Listing(RemainingInitialEvents),
     /// Following history.
     Following(Following),
-    /// No more.
+    /// The watch has ended.
     Ended,
 }
 
-/// A place in history.
+/// A position in history.
 #[derive(Clone, Copy)]
 struct Following {
     /// The next change to test.
     cursor: HistoryCursor,
-    /// Changes up to here are not for this watch.
+    /// The version at which the watch began: changes up to it are not for this watch.
     after: Version,
-    /// Every change up to this version has been sent.
+    /// All matching changes up to this version have been sent.
     seen: Version,
-    /// In the middle of what has to be read from history.
-    is_behind: bool,
-    /// Nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
+    /// Whether further changes must be read from history, because the mailbox lacks them.
+    reads_history: bool,
+    /// Whether nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
     is_new: bool,
 }
 
-/// Whether a change was written.
+/// The result of writing a change.
 enum Written {
-    /// It was, unless it is not for this watch.
+    /// The change was written, or is not for this watch.
     Done,
-    /// Its object is too long for a usual turn.
+    /// Nothing was written: the object is too long for a usual turn.
     NeedsLongTurn,
-}
-
-/// For a fieldcache that reads this one: a bookmark with every progress notification of the store.
-struct ProgressForwarding {
-    /// The progress notification that was forwarded last; `None` before the first.
-    last_forwarded: Option<Option<Instant>>,
-}
-
-impl ProgressForwarding {
-    /// Reads the parameter. A reader there waits for the version in it, so it is requested from the source here.
-    ///
-    /// Each bookmark shows a write to some object of the resource. So Views ignore it, and callers that may not list
-    /// the whole resource get the bookmarks of every client.
-    async fn requested(context: &RequestContext<'_>, resource: &Resource) -> Option<ProgressForwarding> {
-        let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
-        if context.view.is_some() || !context.may_list_all(&resource.gvr).await {
-            return None;
-        }
-        let resource_state = &resource.state;
-        if matches!(resource_state.load_state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
-            let _is_far = !resource_state.freshness().want(wanted);
-        }
-        Some(ProgressForwarding { last_forwarded: None })
-    }
 }
 
 /// A watch in progress.
 struct Watch {
-    /// The caller's credential and permissions.
+    /// Renews the caller's authentication and authorization.
     lease: AuthorizationLease,
     subscription: Subscription,
     draining: state::Receiver<bool>,
     /// Becomes true when the View of the watch ends.
     view_ended: Option<state::Receiver<bool>>,
-    /// The caller's Pod, if its labels are in the selection.
+    /// The caller's Pod, if the selection uses its labels or claims.
     pod: Option<Arc<FollowedPod>>,
+    /// Keeps a store that ends until the watch has read its last changes.
     _open: OpenWatch,
     /// Counts the watch for its user.
     counted: CountedWatch,
     /// Work since its last turn. Initial events, and what it has missed, are work like a list and take turns.
-    unpaid: Unpaid,
+    unpaid: UnchargedWork,
     resource: Arc<Resource>,
     shape: EventEncoder,
     /// The epoch of the snapshot that the watch started from; versions of another epoch cannot be compared.
     epoch: u64,
     place: Place,
     bookmarks: Option<Bookmarks>,
-    /// For another fieldcache that reads this one.
     progress_forwarding: Option<ProgressForwarding>,
-    /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
-    ends_within_jump: bool,
+    /// Whether the last event is in a relist gap: a client that resumed from its version would be rejected.
+    ends_in_relist_gap: bool,
+    /// Whether a bookmark marks the end of the initial events.
     marks_initial_end: bool,
-    /// What was sent so far, if it is compressed.
+    /// The compressed stream; `None` if the watch is not compressed.
     gzip: Option<GzipMember>,
     deadline: Instant,
 }
@@ -348,16 +332,16 @@ impl Watch {
                 Place::Before { start, snapshot, initial } => {
                     // In a box, so that its place is not held for as long as the watch lasts.
                     match snapshot.take() {
-                        // To find what initial events show is work like a list.
+                        // Finding the objects of initial events is as much work as a list.
                         Some(snapshot) if matches!(start, Start::Initial { .. }) => {
                             Box::pin(async {
-                                let mut worker = self.unpaid.turn().await;
+                                let mut worker = self.unpaid.wait_for_turn().await;
                                 worker.work_through(self.begin(start, snapshot, initial, &mut batch.rest)).await;
                             })
                             .await;
                         }
                         Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
-                        None => self.shape.write_error(&past::let_go(), &mut batch.rest),
+                        None => self.shape.write_error(&past::revoked_error(), &mut batch.rest),
                     }
                     false
                 }
@@ -365,26 +349,26 @@ impl Watch {
                     let size = events.listing.with(large_object).flatten();
                     match Box::pin(events.large.admit(size)).await {
                         Ok(()) => {
-                            let mut worker = Box::pin(self.unpaid.turn()).await;
+                            let mut worker = Box::pin(self.unpaid.wait_for_turn()).await;
                             worker.work(|| {
                                 self.list(events, &mut batch.rest);
                                 self.deflate(&mut batch);
                             });
-                            self.unpaid.wants_long(worker.wants_long());
+                            self.unpaid.set_wants_long(worker.wants_long());
                         }
                         Err(limited) => self.shape.write_error(&ApiError::Limited(limited), &mut batch.rest),
                     }
                     false
                 }
                 Place::Following(place) if self.needs_turn(&place) => {
-                    let mut worker = Box::pin(self.unpaid.turn()).await;
+                    let mut worker = Box::pin(self.unpaid.wait_for_turn()).await;
                     let unpaid = self.unpaid.take();
                     let is_waiting = worker.work_and_settle(unpaid, || {
                         let is_waiting = self.follow(place, &mut batch);
                         self.deflate(&mut batch);
                         is_waiting
                     });
-                    self.unpaid.wants_long(worker.wants_long());
+                    self.unpaid.set_wants_long(worker.wants_long());
                     is_waiting
                 }
                 Place::Following(place) => {
@@ -395,12 +379,12 @@ impl Watch {
                         is_waiting
                     });
                     self.unpaid.add(begun.elapsed());
-                    self.unpaid.wants_long(wants_long);
+                    self.unpaid.set_wants_long(wants_long);
                     is_waiting
                 }
                 Place::Ended => return None,
             };
-            // Only when all events up to its version have been sent; in a backlog it would point back.
+            // A bookmark may only follow all events up to its version.
             if is_waiting {
                 self.forward_progress(&mut batch);
                 self.bookmark_if_due(&mut batch);
@@ -417,27 +401,29 @@ impl Watch {
         }
     }
 
-    /// Compresses what was written, if this watch is compressed: a part of the work of writing it. It is never held for a further turn, as
-    /// each of very many watches would hold a text of its own then.
+    /// Compresses the lines in a batch, if this watch is compressed. This is done in the turn that wrote them: a watch
+    /// that waited for another turn would hold the uncompressed lines meanwhile.
     fn deflate(&self, batch: &mut Batch) {
         if self.gzip.is_some() {
             batch.deflate();
         }
     }
 
-    /// A batch as it is sent.
-    fn sent(&mut self, batch: Batch) -> Bytes {
+    /// The bytes of a batch as they are sent, compressed or not.
+    fn bytes_to_send(&mut self, batch: Batch) -> Bytes {
         match &mut self.gzip {
             Some(member) => batch.into_part_of(member),
             None => batch.into_bytes(),
         }
     }
 
-    /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out or that is compressed.
+    /// Whether writing the next changes is as much work as a list, so that it needs a turn: changes from history, Table
+    /// rows, and objects that are pruned or compressed. Other changes are only copied, until that adds up to a turn
+    /// too.
     fn needs_turn(&self, place: &Following) -> bool {
         let is_copied = !self.shape.is_work() && self.resource.is_shown_whole() && self.gzip.is_none();
         let has_missed = if place.is_new { self.has_history(place) } else { self.subscription.is_overflowed() };
-        place.is_behind || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
+        place.reads_history || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
     }
 
     /// Whether initial events or changes are partly written.
@@ -449,7 +435,7 @@ impl Watch {
         }
     }
 
-    /// Whether a watch that has read nothing yet begins with changes of the past.
+    /// Whether a watch that has read nothing yet has to read changes from history, or its store is not ready.
     fn has_history(&self, place: &Following) -> bool {
         match self.resource.state.load_state() {
             LoadState::Ready(snapshot) => snapshot.end() > place.cursor,
@@ -461,12 +447,12 @@ impl Watch {
         }
     }
 
-    /// The work of testing one change, in the bytes that could be read instead.
+    /// The work of testing one change: see [`LOOK_COST`].
     fn cost_of_look(&self) -> usize {
         LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
-    /// The reason why a View shows something else now than when the watch began.
+    /// The reason why the View shows other objects now than when the watch began; `None` if it does not.
     fn reset_reason(&self) -> Option<&'static str> {
         // A View of a resource that the source does not serve any more ends with it, after its last events.
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.state.departure().is_none() {
@@ -479,7 +465,8 @@ impl Watch {
         }
     }
 
-    /// Writes initial events, and sets where the watch continues.
+    /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error the
+    /// watch stays [`Place::Ended`], after an ERROR event, or without one if the client can simply resume.
     async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
         let snapshot = match start {
             Start::Initial { not_older_than: Some(version) } => {
@@ -511,7 +498,7 @@ impl Watch {
         };
     }
 
-    /// Writes the next part of the initial events.
+    /// Writes the initial events of one turn, and sets the position of the watch.
     fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
         let most = self.most_together();
         let RemainingInitialEvents { listing, large, .. } = &events;
@@ -528,7 +515,7 @@ impl Watch {
             Ok(false)
         });
         match listed {
-            None => self.shape.write_error(&past::let_go(), batch),
+            None => self.shape.write_error(&past::revoked_error(), batch),
             Some(Err(failure)) => self.shape.write_error(&failure, batch),
             Some(Ok(true)) => {
                 // Before the bookmark, which ends the watch if it cannot be sent.
@@ -541,8 +528,8 @@ impl Watch {
         }
     }
 
-    /// The size at which a batch is sent. Where a View prunes objects, each event is sent alone. The number of events
-    /// in a turn of work would reveal how long the pruned part is.
+    /// The size in bytes at which a batch is sent. If a View prunes objects, each event is sent alone: otherwise the
+    /// number of events in a batch would reveal how long the pruned parts are.
     fn most_together(&self) -> usize {
         match &self.gzip {
             _ if !self.resource.is_shown_whole() => 1,
@@ -551,11 +538,12 @@ impl Watch {
         }
     }
 
-    /// Writes what has changed since the position of the watch; true when it is up to date.
+    /// Writes the changes since `place` and advances the position. Returns whether all changes have been written. If
+    /// the watch must end, its position stays [`Place::Ended`], whatever is returned.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
         place.is_new = false;
         let cost_of_look = self.cost_of_look();
-        let mailed = if place.is_behind { MailboxContents::Overflowed } else { self.subscription.take() };
+        let mailed = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
             MailboxContents::Overflowed => return self.read_history(place, &mut batch.rest),
             MailboxContents::Changes { changes, end, version } => (changes, end, version),
@@ -594,8 +582,7 @@ impl Watch {
         true
     }
 
-    /// Reads changes from history: at first, when the mailbox has overflowed, and when there are more changes than
-    /// objects.
+    /// Like [`Self::follow`], with changes from history: at first, and when the mailbox has overflowed.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
         let (snapshot, gone) = match self.resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
@@ -625,11 +612,11 @@ impl Watch {
             return true;
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
-        place.is_behind = false;
+        place.reads_history = false;
         let (mut read, cost_of_look) = (0, self.cost_of_look());
         for change in changes {
             if batch.len() >= self.most_together() || read >= MOST_READ {
-                place.is_behind = true;
+                place.reads_history = true;
                 break;
             }
             read += cost_of_look;
@@ -637,7 +624,7 @@ impl Watch {
                 if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
             let length = self.shape.bytes_to_read(change);
             if shown.is_some() && !may_read(length) {
-                place.is_behind = true;
+                place.reads_history = true;
                 break;
             }
             place.cursor = place.cursor.advanced(1);
@@ -647,10 +634,10 @@ impl Watch {
                     self.shape.write_error(&failure, batch);
                     return true;
                 }
-                self.ends_within_jump = snapshot.is_in_relist_gap(change.version);
+                self.ends_in_relist_gap = snapshot.is_in_relist_gap(change.version);
             }
         }
-        if !place.is_behind {
+        if !place.reads_history {
             place.seen = place.seen.max(snapshot.version());
             // Every change has been sent. A client that resumes learns what is served now.
             if let Some(reason) = gone {
@@ -671,10 +658,10 @@ impl Watch {
             }
         }
         self.place = Place::Following(place);
-        !place.is_behind
+        !place.reads_history
     }
 
-    /// Writes one change, with a line that all watches of this form share.
+    /// Writes one change from the mailbox, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
         let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
         if !may_read(self.shape.bytes_to_read(&routed.change)) {
@@ -690,12 +677,12 @@ impl Watch {
             // A row is of one second.
             batch.rest.extend_from_slice(&line);
         } else {
-            batch.push_deflated(routed.deflated(&line, || gzip::deflated(&line)));
+            batch.push_deflated(routed.deflated(&line, || gzip::deflate(&line)));
         }
         Ok(Written::Done)
     }
 
-    /// Writes a change to the selection as an event.
+    /// Writes a change from history as an event, unless the watch is quiet and shows no difference.
     fn write_transition(&mut self, shown: Transition, change: &Change, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         if self.shape.is_silent(&self.resource, &shown, change) {
             return Ok(());
@@ -705,7 +692,8 @@ impl Watch {
         self.shape.write_event(&self.resource, kind, shown, batch)
     }
 
-    /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
+    /// Writes a bookmark if one is due, and at once after events in a relist gap, so that a client can resume after the
+    /// gap.
     fn bookmark_if_due(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
@@ -715,16 +703,16 @@ impl Watch {
             bookmarks.sent(now);
         }
         // A bookmark before the start of the watch would send the client back.
-        if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
+        if (is_due || std::mem::take(&mut self.ends_in_relist_gap)) && seen >= after {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
-    /// Writes the bookmark shortly before the end, if there was no time for it: on a busy machine, too, the next watch
-    /// starts from there.
+    /// The bookmark that is due shortly before the end, if it was not sent in time: the next watch can start from it,
+    /// even on a busy machine. `None`: the watch ends without it.
     fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
-        let Place::Following(Following { after, seen, is_behind: false, .. }) = place else { return None };
+        let Place::Following(Following { after, seen, reads_history: false, .. }) = place else { return None };
         self.bookmarks.as_mut()?.last.take()?;
         // If something else must be reported, the next request of the client reports it.
         let is_same =
@@ -737,18 +725,18 @@ impl Watch {
         Some(batch)
     }
 
-    /// An event confirms progress by itself. Without one, a bookmark reports how far the store has advanced, and
-    /// since when.
+    /// Writes a bookmark for a new progress notification, if forwarding is requested. A batch with an event needs none,
+    /// because an event confirms progress by itself.
     fn forward_progress(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
-        let (Some(proofs), true) = (&mut self.progress_forwarding, seen >= after) else { return };
+        let (Some(forwarding), true) = (&mut self.progress_forwarding, seen >= after) else { return };
         let made = self.resource.state.freshness().last_progress();
-        if proofs.last_forwarded.replace(made) != Some(made) && batch.is_empty() {
+        if forwarding.last_forwarded.replace(made) != Some(made) && batch.is_empty() {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
-    /// Writes a bookmark.
+    /// Writes a bookmark of the version `at`. If that fails, writes an ERROR event and ends the watch.
     fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
         let lag = self.progress_forwarding.is_some().then(|| self.resource.state.freshness().lag());
         let mark = Mark { at, ends_initial_events, lag };
@@ -758,7 +746,7 @@ impl Watch {
         }
     }
 
-    /// Waits until something may have happened.
+    /// Waits until there may be something to send, or a reason to end.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),

@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 
+/// The base of the first delay.
 const FIRST: Duration = Duration::from_millis(800);
+/// The longest base of a delay.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The limit while no connection can be made at all, or a permission is expected. A server that answers can be
-/// overloaded, and thirty seconds spare it. One that is down or restarting is not spared by them, and every client here
-/// would wait for them after it has come back. One connection each second or two from one process does not load the
-/// network in between.
+/// The longest base while no connection can be opened, or a permission is expected. Thirty seconds spare a server that
+/// responds, which may be overloaded. They would not help a server that is down or restarting, and all clients here
+/// would wait for them after it is back. One connection each second or two does not load the network.
 const LONGEST_EXPECTED: Duration = Duration::from_secs(1);
 /// Time without a failure after which the next one counts as the first.
 const RESET_AFTER: Duration = Duration::from_secs(120);
 
-/// Delays that grow. It has no clock: the caller reports how long the connection worked.
+/// Delays that grow with each failure. Has no clock: the caller reports how long it worked without a failure.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     next: Duration,
@@ -28,18 +29,20 @@ impl Backoff {
         Backoff { next: FIRST, seed }
     }
 
-    /// The delay after a failure, given how long things had gone well before it: once to twice the base.
+    /// The delay after a failure: the base, plus a random part of up to the base again. `quiet` is the time without a
+    /// failure before.
     pub fn after_failure(&mut self, quiet: Duration) -> Duration {
         self.delay(quiet, LONGEST)
     }
 
-    /// Like [`Backoff::after_failure`] with at most two seconds, where what is missing may come at any time, such as a
+    /// Like [`Backoff::after_failure`], but at most two seconds. For failures that may end at any moment, such as a
     /// server that cannot be reached.
-    pub fn within_two_seconds(&mut self, quiet: Duration) -> Duration {
+    pub fn after_expected_failure(&mut self, quiet: Duration) -> Duration {
         self.delay(quiet, LONGEST_EXPECTED)
     }
 
-    /// The next delay, doubled up to `longest`; starts over after a quiet time.
+    /// The next delay, whose base doubles up to `longest`. After [`RESET_AFTER`] without a failure, the base is the
+    /// first one again.
     fn delay(&mut self, quiet: Duration, longest: Duration) -> Duration {
         if quiet >= RESET_AFTER {
             self.next = FIRST;

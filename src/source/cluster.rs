@@ -33,13 +33,13 @@ use crate::registry::{
 };
 use crate::store::Snapshot;
 
-/// Discovery is read again this often: aggregated APIs come and go without a CRD.
+/// How often discovery is read again: aggregated APIs come and go without a CRD.
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
-/// While clients read discovery, it is read again this long after the last reading.
+/// While clients read discovery, fieldcache reads it again this long after the last reading.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// A slow discovery is read again after this many times its duration: an aggregated API can make it slow.
+/// A slow discovery is read again only after this many times its duration: an aggregated API can make it slow.
 const REFRESH_SHARE: u32 = 20;
-/// CRDs that change together (a kubectl apply of many) are planned together.
+/// How long to wait after a CRD has changed. CRDs that change together (a kubectl apply of many) then make one catalog.
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// A cluster that is being read.
@@ -49,36 +49,37 @@ pub struct Cluster {
     registry: Arc<Registry>,
     version: VersionInfo,
     discovery: Discovery,
-    /// When clients that read discovery cause the next reading.
+    /// The earliest time at which a client that reads discovery causes another reading.
     refresh_at: Instant,
     supervisor: SyncSupervisor,
-    /// The right to check a store against the cluster: one at a time.
+    /// Held while a store is compared with the cluster: one at a time.
     check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: KnownCrds,
-    /// The resources of those that are established.
+    /// The resources of established CRDs.
     custom: CustomResources,
-    /// Whether they have been read at all; without the right to, nothing is known of them.
+    /// Whether the CRDs have been read at all. False without the permission to list them.
     knows_crds: bool,
-    /// The version at which they were read last.
+    /// The resourceVersion of the list from which the CRDs were read last.
     crds_version: Version,
-    /// Resources that cannot be followed, as last reported.
+    /// Resources that cannot be followed, as last logged.
     unsupported: BTreeSet<Gvr>,
-    /// The resource of the CRDs, which is followed whether it is served or not.
+    /// The resource `customresourcedefinitions`, which is followed whether it is served or not.
     definitions: Option<Arc<Resource>>,
-    /// Resources that are loaded to replace one that is served with other fields, which continues until then.
+    /// New stores of resources with changed fields. The old store of each is served until the new one is complete.
     successors: PendingReplacements,
-    /// What is known of all resources, served or not.
+    /// The metadata of all resources of the cluster, served or not.
     known: watch::Sender<Arc<Definitions>>,
 }
 
 impl Cluster {
-    /// Reads the cluster's discovery and fills the registry; CRDs are loaded first, so that the first catalog is
-    /// complete.
+    /// Reads the cluster's discovery and fills the registry. CRDs are loaded first, so that the first catalog is
+    /// complete. `version` is the response of the cluster to `/version`.
     ///
     /// # Errors
-    /// [`RequestError`] when a request fails.
+    /// [`RequestError`] when a request fails. An error with the CRDs is not one: only built-in resources are then
+    /// served.
     pub async fn start(
         connection: Connection,
         settings: ClusterSettings,
@@ -107,7 +108,7 @@ impl Cluster {
         };
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.definitions.clone() {
-            // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
+            // An error is not fatal here: without the permission to list CRDs, built-in resources are still served.
             if let Ok(snapshot) = crds.state.snapshot(Duration::from_secs(30)).await {
                 cluster.read_crds(&snapshot).await;
                 cluster.publish_catalog().await;
@@ -116,7 +117,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Follows what is known of all resources, served or not.
+    /// A receiver of the metadata of all resources of the cluster, served or not.
     pub fn definitions(&self) -> watch::Receiver<Arc<Definitions>> {
         self.known.subscribe()
     }
@@ -157,7 +158,7 @@ impl Cluster {
                         self.publish_catalog().await;
                         continue;
                     }
-                    () = sent(&mut store_options) => {
+                    () = store_options_changed(&mut store_options) => {
                         self.publish_catalog().await;
                         continue;
                     }
@@ -167,7 +168,7 @@ impl Cluster {
                     }
                     Ok(()) = requests.changed() => {
                         let request = *requests.borrow_and_update();
-                        // What it waits for may be a definition that has just come.
+                        // The request may be for the resource of a CRD that has just been created.
                         if let Some(crds) = &crds
                             && let LoadState::Ready(snapshot) = crds.state.load_state()
                             && self.read_crds(&snapshot).await
@@ -178,7 +179,7 @@ impl Cluster {
                         registry.rediscovery().complete(request);
                         continue;
                     }
-                    () = refresh(&mut readers, self.refresh_at) => {
+                    () = wait_for_reader(&mut readers, self.refresh_at) => {
                         self.rediscover().await;
                         continue;
                     }
@@ -210,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Reads discovery again, and updates the catalog.
+    /// Reads discovery again, and updates the catalog if it has changed. After an error the last result stays.
     async fn rediscover(&mut self) {
         self.registry.rediscovery().begin();
         let began = Instant::now();
@@ -228,7 +229,8 @@ impl Cluster {
         }
     }
 
-    /// Reads the changed CRDs; true if there are any. Yields to other tasks between two of them.
+    /// Reads the CRDs that have changed since the last call. True if any was added, changed or removed. Yields to other
+    /// tasks between two of them.
     async fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         self.crds_version = snapshot.version();
@@ -269,7 +271,8 @@ impl Cluster {
         changed || self.crds.len() != known
     }
 
-    /// Builds the catalog from what is known.
+    /// Builds the catalog from discovery, the CRDs and the settings, publishes it, and starts the sync of new
+    /// resources.
     async fn publish_catalog(&mut self) {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> =
@@ -303,7 +306,7 @@ impl Cluster {
         for resource in &mut resources {
             extra.apply(resource);
         }
-        // Fields are published of everything, whatever is served.
+        // The OpenAPI documents show the fields of all resources, whether fieldcache serves them or not.
         let kinds: BuiltInKinds = resources
             .iter()
             .filter(|resource| resource.origin == ResourceOrigin::BuiltIn)
@@ -347,8 +350,8 @@ impl Cluster {
         }
     }
 
-    /// Chooses which of the existing resources to serve, and which of them to load. Those with an unchanged definition
-    /// continue with their data.
+    /// Chooses which of the cluster's resources to serve, and which of them to load. Returns both. A resource with an
+    /// unchanged definition keeps its store. `previous` is the current catalog.
     fn choose(&mut self, previous: &Catalog, resources: Vec<Resource>) -> (Vec<Arc<Resource>>, Vec<Arc<Resource>>) {
         let (mut served, mut fresh) = (Vec::new(), Vec::new());
         self.follow_definitions(&resources, &mut fresh);
@@ -357,7 +360,7 @@ impl Cluster {
             if named.as_ref().is_some_and(|named| !named.contains(&resource.gvr)) {
                 continue;
             }
-            // Where everything is served, the definitions share one store with those that are followed.
+            // Where all resources are served, this one shares the store that `follow_definitions` keeps.
             let followed = self
                 .definitions
                 .as_ref()
@@ -365,7 +368,7 @@ impl Cluster {
             let chosen = match (followed, previous.store(&resource.gvr)) {
                 (Some(followed), _) => followed.clone(),
                 (None, Some(kept)) if kept.same_definition(&resource) => {
-                    self.successors.drop(&resource.gvr);
+                    self.successors.cancel(&resource.gvr);
                     kept.clone()
                 }
                 (None, previous) => self.successors.choose(previous, resource, &mut fresh),
@@ -376,8 +379,8 @@ impl Cluster {
         (served, fresh)
     }
 
-    /// The groups and resources of the cluster, without the custom resources whose definitions are known to be gone.
-    /// Discovery may be a minute behind the definitions.
+    /// The groups and resources of the cluster, without the custom resources whose CRDs were deleted. Discovery may
+    /// show these for another minute.
     fn offers(&self) -> UpstreamDiscovery {
         let mut offers = self.discovery.offers.clone();
         if !self.knows_crds {
@@ -398,7 +401,7 @@ impl Cluster {
         offers
     }
 
-    /// Whether the definition of a custom resource exists, and serves its version as far as it can be read.
+    /// Whether the CRD of a custom resource exists and serves its version. True for a CRD that cannot be parsed.
     fn may_be_offered(&self, gvr: &Gvr) -> bool {
         match self.crds.get(&gvr.group_resource()) {
             Some((_, Ok(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
@@ -407,7 +410,8 @@ impl Cluster {
         }
     }
 
-    /// The definitions themselves are followed whether they are served or not; where everything is, the two are one.
+    /// Keeps one resource for the CRDs themselves, whether it is served or not. Replaces it if its definition among
+    /// `resources` has changed, and adds the new one to `fresh`, the resources to load.
     fn follow_definitions(&mut self, resources: &[Resource], fresh: &mut Vec<Arc<Resource>>) {
         let found = resources.iter().find(|resource| resource.gvr == crd_gvr());
         let is_kept = match (&self.definitions, found) {
@@ -438,7 +442,7 @@ impl Cluster {
         self.supervisor.replace(panicked, sync);
     }
 
-    /// The task that syncs a resource, after a delay.
+    /// The future that syncs a resource, after a delay, and then releases its last snapshot.
     fn sync_task(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
         let is_pinned = match &self.settings.demand {
             Demand::OnRequest { pinned } => resource.gvr == crd_gvr() || pinned.contains(&resource.gvr),
@@ -460,14 +464,14 @@ impl Cluster {
 }
 
 /// Waits until the extra fields change.
-async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
+async fn store_options_changed(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     if store_options.changed().await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Waits until a client has read discovery, and until it may be read again for that.
-async fn refresh(readers: &mut watch::Receiver<bool>, not_before: Instant) {
+/// Waits until a client has read discovery since the last reading began, and until `not_before`.
+async fn wait_for_reader(readers: &mut watch::Receiver<bool>, not_before: Instant) {
     if readers.wait_for(|is_read| *is_read).await.is_err() {
         std::future::pending().await
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct ClusterOptions {
     /// A kubeconfig file; `None`: `KUBECONFIG`, the home directory's, or the Pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// A context of it; `None`: the current one.
+    /// A context of the kubeconfig; `None`: the current one.
     pub context: Option<String>,
     /// Another server URL than the kubeconfig's.
     pub server: Option<String>,
@@ -36,7 +36,7 @@ pub enum ConnectionError {
     },
 }
 
-/// An error and its causes as one line; a cause that its parent already spells out is not repeated.
+/// An error and its causes as one line. A cause that is already in the text before it is not repeated.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -17,32 +17,34 @@ use crate::store::HistoryLimits;
 pub enum Demand {
     /// All of them: each is loaded on its first request, and unloaded when there are no more requests.
     OnRequest {
-        /// Resources that are loaded at once and never forgotten.
+        /// Resources that are loaded at once and never unloaded.
         pinned: Vec<Gvr>,
     },
     /// Only the named ones: they are loaded immediately and stay loaded while they are named.
     Named(watch::Receiver<Arc<BTreeSet<Gvr>>>),
 }
 
-/// What to read of a cluster.
+/// Settings for reading a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// What is served.
+    /// Which resources are served.
     pub demand: Demand,
     /// Limits of the history of each store.
     pub history: HistoryLimits,
-    /// The longest time without progress that readers accept; progress is requested in time.
+    /// The longest time without progress that readers accept. Feeds request progress early enough for it.
     pub max_lag: Duration,
     /// How often each store is compared with the cluster; `None`: never.
     pub self_check: Option<Duration>,
-    /// The extra fields of resources, as they are now. A resource whose fields change is read again into a new store
-    /// beside the old one.
+    /// The current extra fields of resources. A resource whose fields change is read into a second store, which
+    /// replaces the first one when it is complete.
     pub store_options: watch::Receiver<Arc<StoreOptions>>,
-    /// Says how to grant the permission to list and watch a resource, where that is more than to renew a kubeconfig.
+    /// Describes how to grant the permission to list and watch a resource, for messages. `None`: the message of the API
+    /// server is used.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
 impl ClusterSettings {
+    /// The settings that one feed needs.
     pub(super) fn list_watch_options(&self) -> ListWatchOptions {
         ListWatchOptions { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
     }
@@ -63,7 +65,7 @@ impl Default for ClusterSettings {
 }
 
 impl Demand {
-    /// The names, if only named resources are served.
+    /// The named resources; `None` if all resources are served.
     pub(super) fn named(&self) -> Option<Arc<BTreeSet<Gvr>>> {
         match self {
             Demand::OnRequest { .. } => None,
@@ -71,7 +73,7 @@ impl Demand {
         }
     }
 
-    /// Waits until the names change.
+    /// Waits until the names change: forever if all resources are served.
     pub(super) async fn changed(&mut self) {
         if let Demand::Named(named) = self
             && named.changed().await.is_ok()

@@ -9,7 +9,7 @@ pub(super) fn collection(gvr: &Gvr) -> String {
     format!("/{}/{}", gvr.group_version().path(), gvr.resource)
 }
 
-/// Which objects of a resource are stored, as further query parameters.
+/// The selectors of a partial store, as further query parameters that begin with `&`. Empty if all objects are stored.
 pub(super) fn selection(resource: &Resource) -> String {
     let Some(partial_store) = &resource.partial_store else { return String::new() };
     let both = [("labelSelector", &partial_store.label_selector), ("fieldSelector", &partial_store.field_selector)];

@@ -29,17 +29,17 @@ use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 
 pub use super::cluster_options::{ClusterOptions, ConnectionError};
 
-/// An API server cancels a request that is no watch after a minute, and reports that; beyond that nothing will arrive.
-/// Watches get a response sooner; their callers set that timeout.
+/// The timeout of a response. An API server cancels a request that is not a watch after a minute, and reports that;
+/// afterwards nothing arrives. Watches have a shorter timeout, which their callers set.
 const ANSWER_WAIT: Duration = Duration::from_secs(65);
 
-/// How long the addresses of a name may take to be found.
+/// The timeout of a DNS lookup.
 const LOOKUP_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest Retry-After that is followed. A source could stop the reading of a resource for ever otherwise.
+/// The longest Retry-After that is followed. Otherwise a source could stop the sync of a resource forever.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// How long a whole body may take, from its head on.
+/// The timeout of a whole body, from the headers on.
 const BODY_WAIT: Duration = Duration::from_secs(120);
 
 /// The largest document that is read whole: one OpenAPI document, one object.
@@ -48,37 +48,38 @@ pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 /// The largest JSON document that is decoded: discovery, of which a thousand resources take one megabyte.
 const MAX_JSON_BYTES: usize = 32 << 20;
 
-/// The most memory that the value of one takes. That of discovery takes about six times as much as its text.
+/// The most memory that the value of such a document takes, in bytes. That of discovery takes about six times as much
+/// as its text.
 pub(super) const MAX_JSON_MEMORY: usize = 128 << 20;
 
 /// The largest OpenAPI v2 document: that of a whole cluster.
 const MAX_OPENAPI_V2_BYTES: usize = 128 << 20;
 
-/// How much of an error response is read.
+/// How many bytes of an error response are read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// The most memory that the value of one takes. Of one that would take more, the text is shown.
+/// The most memory that the value of an error response takes, in bytes. Otherwise its text is shown.
 const MAX_ERROR_MEMORY: usize = 4 << 20;
 
 /// A connection to a cluster.
 #[derive(Clone)]
 pub struct Connection {
     client: Client,
-    /// A client with connections of its own.
+    /// The client of [`Connection::apart`].
     apart: Client,
     url: String,
     /// Whether requests accept gzip.
     takes_gzip: bool,
-    /// Memory for long objects that have not arrived completely.
+    /// The memory budget for long objects that have not arrived completely.
     unfinished: Arc<UnfinishedBudget>,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, Debug)]
 pub struct UpstreamResponse {
     /// HTTP status.
     pub code: u16,
-    /// Retry-After.
+    /// Retry-After; `None` without one.
     pub retry_after: Option<Duration>,
     /// The body.
     pub body: Bytes,
@@ -125,17 +126,17 @@ pub enum RequestError {
     },
 }
 
-/// What to do about a status code.
+/// What to do about an error status, for the end of its message; empty if there is no advice.
 fn remedy(code: u16) -> &'static str {
     match code {
         401 => "; the credentials are missing, invalid or expired: renew them in the kubeconfig",
-        403 => "; the credentials lack the permission: grant get, list and watch on it",
+        403 => "; the credentials lack a permission: grant get, list and watch on the resource",
         _ => "",
     }
 }
 
 impl RequestError {
-    /// The error without the address and the path.
+    /// The message without the address and the path of the source, if the error is a response.
     pub fn without_address(&self) -> String {
         match self {
             RequestError::Status { code, message, .. } => {
@@ -145,7 +146,7 @@ impl RequestError {
         }
     }
 
-    /// The HTTP status of an error answer.
+    /// The HTTP status of an error response; `None` if there was no valid response.
     pub fn code(&self) -> Option<u16> {
         match self {
             RequestError::Status { code, .. } => Some(*code),
@@ -162,7 +163,7 @@ impl Connection {
     pub async fn open(options: &ClusterOptions) -> Result<Connection, ConnectionError> {
         let (mut config, url) = configuration(options).await?;
         config.connect_timeout = Some(Duration::from_secs(10));
-        // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
+        // Bookmarks come about every minute; a connection that is silent for longer than two minutes is broken.
         config.read_timeout = Some(Duration::from_secs(150));
         // Otherwise the client itself repeats requests that fail with 429, 503 or 504, for many minutes, without notice
         // to its caller.
@@ -175,20 +176,20 @@ impl Connection {
         Ok(Connection { client, apart, url, takes_gzip, unfinished: Arc::default() })
     }
 
-    /// The client with its own connections, for other threads than the one that follows the source. The runtime that
-    /// opens a connection polls it. A watch on a connection that the workers poll would wait for their turns, and fall
-    /// behind while they are busy.
+    /// A client of the same cluster with its own connections, for other threads than the one that follows the source.
+    /// The runtime that opens a connection polls it. A watch on a connection that the workers poll would wait while
+    /// they are busy, and lag behind.
     #[must_use]
     pub fn apart(&self) -> Connection {
         Connection { client: self.apart.clone(), ..self.clone() }
     }
 
-    /// The client, for requests about objects of known kinds.
+    /// The client of the `kube` library, for typed requests.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Memory for long objects that have not arrived completely, which all readers share.
+    /// The memory budget for long objects that have not arrived completely. All readers share it.
     pub(super) fn unfinished(&self) -> &Arc<UnfinishedBudget> {
         &self.unfinished
     }
@@ -201,13 +202,13 @@ impl Connection {
     /// Sends a GET, and returns the response with its unread body.
     ///
     /// # Errors
-    /// [`RequestError`] for no answer and for every answer that is no success.
+    /// [`RequestError`] if there is no response, or its status is not 200.
     pub async fn get(&self, path: &str, accept: &str) -> Result<Response<PlainBody>, RequestError> {
         self.send(path, Request::builder().header(header::ACCEPT, accept)).await
     }
 
-    /// Sends a GET, and returns the whole body with its entity tag; `None` when the cluster answers that the tag has
-    /// not changed.
+    /// Sends a GET, and returns the whole body with its entity tag. `known` is the tag of an earlier response; `None`
+    /// is returned if that one is still current.
     ///
     /// # Errors
     /// As [`Connection::bytes`].
@@ -226,26 +227,32 @@ impl Connection {
             answered => answered?,
         };
         let entity_tag = response.headers().get(header::ETAG).cloned();
-        let body = self.whole(path, response.into_body(), MAX_OPENAPI_V2_BYTES).await?;
+        let body = self.read_body(path, response.into_body(), MAX_OPENAPI_V2_BYTES).await?;
         Ok(Some((body, entity_tag)))
     }
 
-    /// Sends a request without a body, and checks the status.
+    /// Sends a GET, and returns the response with its unread body.
+    ///
+    /// # Errors
+    /// As [`Connection::get`].
     async fn send(&self, path: &str, mut request: request::Builder) -> Result<Response<PlainBody>, RequestError> {
         if self.takes_gzip {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
         }
-        let response = self.answered(path, request.method(Method::GET), Body::empty()).await?;
+        let response = self.exchange(path, request.method(Method::GET), Body::empty()).await?;
         if response.status() == StatusCode::OK {
             return Ok(response);
         }
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
-        let body = self.whole(path, response.into_body(), MAX_ERROR_BYTES).await.unwrap_or_default();
-        Err(self.refused(path, &UpstreamResponse { code, retry_after, body }))
+        let body = self.read_body(path, response.into_body(), MAX_ERROR_BYTES).await.unwrap_or_default();
+        Err(self.status_error(path, &UpstreamResponse { code, retry_after, body }))
     }
 
-    /// Sends a request, and waits for the head of its response.
-    async fn answered(
+    /// Sends a request, and returns its response, whatever the status, with its unread body.
+    ///
+    /// # Errors
+    /// [`RequestError`] if there is no response within [`ANSWER_WAIT`].
+    async fn exchange(
         &self,
         path: &str,
         request: request::Builder,
@@ -264,18 +271,21 @@ impl Connection {
     /// than its message.
     ///
     /// # Errors
-    /// [`RequestError`] for no answer, and for one that breaks off.
+    /// [`RequestError`] if there is no response, or its body breaks off.
     pub async fn post(&self, path: &str, document: Vec<u8>) -> Result<UpstreamResponse, RequestError> {
         let json = "application/json";
         let request = Request::builder().header(header::ACCEPT, json).header(header::CONTENT_TYPE, json);
-        let response = self.answered(path, request.method(Method::POST), Body::from(document)).await?;
+        let response = self.exchange(path, request.method(Method::POST), Body::from(document)).await?;
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
-        let body = self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await?;
+        let body = self.read_body(path, response.into_body(), MAX_DOCUMENT_BYTES).await?;
         Ok(UpstreamResponse { code, retry_after, body })
     }
 
-    /// Reads a body to its end, within a number of bytes and a timeout.
-    async fn whole(&self, path: &str, body: PlainBody, most: usize) -> Result<Bytes, RequestError> {
+    /// Reads a body to its end: at most `most` bytes, and within [`BODY_WAIT`]. `path` is for errors.
+    ///
+    /// # Errors
+    /// [`RequestError`] if the body is longer, takes longer, or breaks off.
+    async fn read_body(&self, path: &str, body: PlainBody, most: usize) -> Result<Bytes, RequestError> {
         match timeout(BODY_WAIT, Limited::new(body, most).collect()).await {
             Err(_) => Err(self.unexpected(path, &format!("the response took longer than {} s", BODY_WAIT.as_secs()))),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -286,8 +296,8 @@ impl Connection {
         }
     }
 
-    /// The error for a response that is no success.
-    pub fn refused(&self, path: &str, answer: &UpstreamResponse) -> RequestError {
+    /// The error for a response with an error status.
+    pub fn status_error(&self, path: &str, answer: &UpstreamResponse) -> RequestError {
         let UpstreamResponse { code, retry_after, ref body } = *answer;
         let status = weight::value_within(body, MAX_ERROR_MEMORY).unwrap_or_default();
         let message = match status["message"].as_str() {
@@ -307,38 +317,38 @@ impl Connection {
         self.bytes_within(path, accept, MAX_DOCUMENT_BYTES).await
     }
 
-    /// Sends a GET, and returns the response with its unread body. Another fieldcache must not answer it from a store
-    /// that may be older.
+    /// Like [`Connection::get`], for a response that is not older than the request. Another fieldcache as the source
+    /// then asks its own source instead of its store.
     ///
     /// # Errors
     /// As [`Connection::get`].
-    pub async fn strong(&self, path: &str, accept: &str) -> Result<Response<PlainBody>, RequestError> {
+    pub async fn get_strong(&self, path: &str, accept: &str) -> Result<Response<PlainBody>, RequestError> {
         self.send(path, Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong")).await
     }
 
     /// Sends a GET, and returns the JSON document.
     ///
     /// # Errors
-    /// As [`Connection::bytes`], or when it is no JSON.
+    /// As [`Connection::bytes`], or when the body is not JSON or takes too much memory.
     pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
         let body = self.bytes_within(path, accept, MAX_JSON_BYTES).await?;
-        self.value(path, &body, MAX_JSON_MEMORY)
+        self.parse_json(path, &body, MAX_JSON_MEMORY)
     }
 
-    /// Sends a GET, and returns the whole body of at most this many bytes.
+    /// Sends a GET, and returns the whole body, of at most `most` bytes.
     ///
     /// # Errors
     /// As [`Connection::bytes`].
     pub(super) async fn bytes_within(&self, path: &str, accept: &str, most: usize) -> Result<Bytes, RequestError> {
         let response = self.get(path, accept).await?;
-        self.whole(path, response.into_body(), most).await
+        self.read_body(path, response.into_body(), most).await
     }
 
-    /// Parses a body to a value of at most this many bytes of memory.
+    /// Parses a body. `most` is the most memory that its value may take, in bytes. `path` is for errors.
     ///
     /// # Errors
-    /// The body is no JSON, or its value would take more.
-    pub(super) fn value(&self, path: &str, body: &[u8], most: usize) -> Result<Value, RequestError> {
+    /// The body is not JSON, or its value would take more.
+    pub(super) fn parse_json(&self, path: &str, body: &[u8], most: usize) -> Result<Value, RequestError> {
         weight::value_within(body, most).map_err(|error| self.broken(path, &error))
     }
 
@@ -353,7 +363,8 @@ impl Connection {
     }
 }
 
-/// The client configuration of these options, and the server URL for messages.
+/// The client configuration of these options, and the server URL for messages. A server URL without a kubeconfig or
+/// context is used without credentials.
 ///
 /// # Errors
 /// [`ConnectionError`].
@@ -377,7 +388,10 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, S
     Ok((config, url))
 }
 
-/// Parses a server URL: with scheme and host, which the client requires.
+/// Parses a server URL.
+///
+/// # Errors
+/// Why it is invalid: it needs a scheme, http or https, and a host.
 fn server_url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
     match (url.scheme_str(), url.host()) {
@@ -387,7 +401,7 @@ fn server_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-/// Whether a server is reached over the loopback interface, through any of its addresses.
+/// Whether all addresses of a server are on the loopback interface. False if none can be found.
 async fn is_loopback(url: &Uri) -> bool {
     let Some(host) = url.host() else { return false };
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -397,13 +411,13 @@ async fn is_loopback(url: &Uri) -> bool {
     addresses.peek().is_some() && addresses.all(|address| address.is_loopback())
 }
 
-/// The Retry-After header, up to a bound.
+/// The Retry-After header, at most [`LONGEST_RETRY_AFTER`]. `None` if it is missing or not a number of seconds.
 fn retry_after(response: &Response<PlainBody>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     value.to_str().ok()?.parse().ok().map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
 }
 
-/// Whether a Status reports that the server has not reached the requested version.
+/// Whether a Status reports that the server has not reached the requested resourceVersion.
 pub(super) fn too_large_version(status: &Value) -> bool {
     status["details"]["causes"]
         .as_array()

@@ -14,8 +14,8 @@ use crate::crd::Crd;
 use crate::model::Version;
 use crate::registry::{Departure, Resource, ResourceOrigin, ResourceState};
 
-/// How long a removed resource is still followed, unless the cluster ends its watch before. It is as long as the last
-/// events can take.
+/// How long a removed resource is still followed, unless the cluster ends its watch before: long enough for the last
+/// events.
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// CRDs by name, with the version that was read; an error states why one cannot be read.
@@ -37,16 +37,16 @@ pub(super) fn departure(resource: &Resource, crds: Option<(Version, &KnownCrds)>
     }
 }
 
-/// Waits until the source has had [`FAREWELL`] to send what is left of a resource that it does not serve any more.
+/// Waits until the source has stopped serving the resource and has then had [`FAREWELL`] to send the last events.
 pub(super) async fn departure_timeout(state: &ResourceState) {
     state.departed().await;
     sleep(FAREWELL).await;
 }
 
-/// Ends a resource that the source does not serve any more. If its definition was deleted, all objects were deleted
-/// before it, so remaining ones are removed: watches send a DELETED event for each. If its version is no longer served,
-/// clients cannot read the objects in that version, so watches send the same. Otherwise a client would retain them
-/// forever, as its next list gets 404.
+/// Ends a resource that the source does not serve any more. If its CRD was deleted, all objects were deleted before it,
+/// so the remaining ones are removed: watches send a DELETED event for each. If the CRD no longer serves the version,
+/// clients cannot read the objects in it, so watches send the same. Otherwise clients would retain the objects forever,
+/// because their next list gets 404.
 pub(super) fn end_departed(feed: &mut Feed, state: &ResourceState) {
     let departure = state.departure().unwrap_or(Departure::NotOffered);
     match departure {

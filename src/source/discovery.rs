@@ -16,27 +16,27 @@ use crate::registry::{
     ApiGroup, DiscoveredGroup, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,
 };
 
-/// Older discovery documents that are requested concurrently.
+/// The number of older discovery documents that are requested concurrently.
 const HASHES_AT_ONCE: usize = 2;
 
-/// The longest document of one version of a group that is read, in bytes.
+/// The longest older document, that of one version of a group, that is read, in bytes.
 const MAX_OLDER_BYTES: usize = 4 << 20;
 
-/// The most memory that the value of such a document takes, in bytes, in its own and in the aggregated form. There a
+/// The most memory that the value of an older document takes, in bytes, in its own and in the aggregated form. There a
 /// resource takes about four kibibytes.
 const MAX_OLDER_MEMORY: usize = 16 << 20;
 
-/// Most short names, or categories, of a resource that are read from such a document. For a custom resource its
-/// definition has all.
+/// The most short names, or categories, of a resource that are read from an older document. The CRD of a custom
+/// resource has all of them.
 const MOST_NAMES: usize = 1_000;
 
-/// How long such a document may take. An aggregated API server decides when it answers, and all others wait for it.
+/// The timeout of an older document. An aggregated API server can be slow, and all other documents wait for it.
 const OLDER_WAIT: Duration = Duration::from_secs(5);
 
-/// How long all of them together may take where each group is read alone.
+/// The timeout of all older documents together, if they replace the aggregated document.
 const GROUPS_WAIT: Duration = Duration::from_secs(60);
 
-/// Timeout of all of them together when only hashes are needed.
+/// The timeout of all older documents together, if only their hashes are needed.
 const HASHES_WAIT: Duration = Duration::from_secs(20);
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -49,7 +49,7 @@ const OLDEST_MINOR: u64 = 32;
 /// One resource as discovery describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// Its name.
+    /// Group, version and plural name.
     pub gvr: Gvr,
     /// Kind.
     pub kind: String,
@@ -63,7 +63,7 @@ pub struct Discovered {
     pub categories: Arc<[String]>,
     /// Subresources.
     pub subresources: Vec<Subresource>,
-    /// True where discovery spells out the group of the kind: custom resources, not built-in ones.
+    /// Whether discovery states the group of the kind: true for custom resources, false for built-in ones.
     pub spells_out_kind: bool,
 }
 
@@ -74,13 +74,13 @@ pub struct Discovery {
     pub groups: Vec<ApiGroup>,
     /// Resources that can be listed and watched.
     pub resources: Vec<Discovered>,
-    /// Everything, as it is described.
+    /// Everything that the cluster serves, in the form of its discovery.
     pub offers: UpstreamDiscovery,
-    /// Versions of groups that the API server, or an aggregated one, has itself.
+    /// Versions of groups that the API server, or an aggregated one, serves without CRDs.
     own_versions: BTreeSet<GroupVersion>,
 }
 
-/// A cluster that is too old.
+/// The error for a cluster that is too old.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cluster {url} runs Kubernetes {version}; fieldcache supports 1.{OLDEST_MINOR} and newer: upgrade the cluster")]
 pub struct TooOldCluster {
@@ -94,15 +94,15 @@ pub struct TooOldCluster {
 const OLDER: &str = "isOlder";
 
 impl Discovery {
-    /// Whether a resource of a definition can be served. One server has a version of a group: what definitions add to a
-    /// version of the API server's own is not served.
+    /// Whether a resource of a CRD can be served. False if the API server, or an aggregated one, serves the same
+    /// version of the group itself: then it does not serve what CRDs add to that version.
     pub fn can_offer_custom(&self, gvr: &Gvr) -> bool {
         !self.own_versions.contains(&gvr.group_version())
     }
 
-    /// Retains what was known of versions that are stale now. Their aggregated server does not respond, which says
-    /// nothing about its resources. Stores remain, and reads of them are rejected when there was no progress for too
-    /// long.
+    /// Adds what an earlier discovery (`known`) had of versions that are stale now. Their aggregated API server does
+    /// not respond, which says nothing about its resources. Their stores remain, and their reads are rejected when
+    /// there was no progress for too long.
     pub fn retain_stale(&mut self, known: &Discovery) {
         for offered in &self.offers.groups {
             let is_of = |version: &str| {
@@ -123,10 +123,10 @@ impl Discovery {
     }
 }
 
-/// Requests `/version`.
+/// Requests `/version`. The inner error is a cluster that is too old.
 ///
 /// # Errors
-/// [`RequestError`]; a cluster that is too old is the inner error.
+/// [`RequestError`] if the request fails.
 pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooOldCluster>, RequestError> {
     let body = connection.json("/version", JSON).await?;
     let minor: String = body["minor"].as_str().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
@@ -138,8 +138,8 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
     Ok(Ok(VersionInfo { body }))
 }
 
-/// Requests both discovery documents, and the older ones of groups and versions that differ from `known`, because only
-/// those have the hashes of storage versions.
+/// Requests both aggregated discovery documents, `/api` and `/apis`. Then requests the older documents of versions that
+/// have changed since `known`, the last result: only they have the hashes of storage versions.
 ///
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
@@ -149,11 +149,11 @@ pub async fn discover(connection: &Connection, known: &UpstreamDiscovery) -> Res
     Ok(discovery)
 }
 
-/// Requests only the two discovery documents. A server without the core group, such as apiextensions-apiserver by
-/// itself, has no `/api`.
+/// Requests only the two aggregated documents. A server without the core group, such as apiextensions-apiserver by
+/// itself, has no `/api`. `known` is the last result.
 ///
 /// # Errors
-/// As [`discover`]. A missing `/api` is an error where `known` has the core group.
+/// As [`discover`]. A missing `/api` is an error if `known` has the core group.
 pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<Discovery, RequestError> {
     let has_core = known.groups.iter().any(|group| group.name.is_empty());
     let mut discovery = Discovery::default();
@@ -181,11 +181,11 @@ pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<
     Ok(discovery)
 }
 
-/// What `/apis` would contain, from the older documents of groups and versions that the index `/` names.
-/// apiextensions-apiserver by itself has no `/apis`.
+/// Replaces `/apis`, which apiextensions-apiserver by itself lacks: builds its document from the older ones of all
+/// versions that the index `/` names.
 ///
 /// # Errors
-/// `missing` when the index names no version of a group, or not every group of `known`.
+/// A request fails; or the index lacks a group of `known`, or has none. Then the error is `missing`, that of `/apis`.
 async fn read_index(
     connection: &Connection,
     known: &UpstreamDiscovery,
@@ -216,23 +216,23 @@ async fn read_index(
     Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
 }
 
-/// Reads a document of the older discovery.
+/// Requests a document of the older discovery.
 ///
 /// # Errors
-/// It does not come in time, is too long, or its values would take too much memory.
+/// There is no response in time, it is too long, or its value would take too much memory.
 pub(super) async fn read_older(connection: &Connection, path: &str) -> Result<Value, RequestError> {
     let Ok(read) = timeout(OLDER_WAIT, connection.bytes_within(path, JSON, MAX_OLDER_BYTES)).await else {
         return Err(connection.unexpected(path, &format!("no response within {} s", OLDER_WAIT.as_secs())));
     };
-    connection.value(path, &read?, MAX_OLDER_MEMORY)
+    connection.parse_json(path, &read?, MAX_OLDER_MEMORY)
 }
 
-/// Reads the older documents of all groups and versions instead, which together may take as much memory as the
-/// aggregated form. A version whose document cannot be read is stale, like that of an aggregated API server that is
-/// down.
+/// Reads the older documents of all groups and versions into `discovery`, because the aggregated one cannot be read
+/// (`broken`). Together they may take as much memory as the aggregated one. A version whose document cannot be read is
+/// stale, like that of an aggregated API server that is down.
 ///
 /// # Errors
-/// `broken` when the groups cannot be read either.
+/// `broken` if the list of groups cannot be read either.
 async fn read_groups(
     connection: &Connection,
     broken: RequestError,
@@ -250,13 +250,17 @@ async fn read_groups(
             let path = format!("/apis/{}", text(&version["groupVersion"]));
             let reading = timeout_at(until, read_older(connection, &path)).await;
             let read = reading
-                .unwrap_or_else(|_| Err(connection.unexpected(&path, "the groups before it took too long")))
+                .unwrap_or_else(|_| {
+                    Err(connection.unexpected(&path, "no time left, because the groups before took too long"))
+                })
                 .and_then(|document| {
                     let found =
                         json!({ "version": version["version"], "resources": aggregated(&document), OLDER: true });
                     let memory = weight::memory_of(found.to_string().as_bytes(), MAX_OLDER_MEMORY);
                     let rest = left.checked_sub(memory).filter(|_| memory <= MAX_OLDER_MEMORY);
-                    left = rest.ok_or_else(|| connection.unexpected(&path, "it has too many resources"))?;
+                    left = rest.ok_or_else(|| {
+                        connection.unexpected(&path, "this version, or all groups together, have too many resources")
+                    })?;
                     Ok(found)
                 });
             versions.push(match read {
@@ -272,7 +276,7 @@ async fn read_groups(
     Ok(())
 }
 
-/// The rows of an APIResourceList in the aggregated form.
+/// The resources of an older document (APIResourceList) in the aggregated form.
 fn aggregated(document: &Value) -> Vec<Value> {
     let kind =
         |row: &Value| json!({ "group": text(&row["group"]), "version": text(&row["version"]), "kind": row["kind"] });
@@ -308,7 +312,8 @@ fn aggregated(document: &Value) -> Vec<Value> {
     rows
 }
 
-/// Sets the hashes of all resources but the custom ones, whose definitions have them.
+/// Sets the storage version hashes of all resources but custom ones, whose CRDs determine them. Unchanged versions take
+/// them from `known`, the last discovery.
 async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discovery: &mut Discovery) {
     let built_in: HashSet<GroupVersion> = discovery
         .resources
@@ -341,7 +346,7 @@ async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discove
     }
 }
 
-/// Reads the storage version hashes of a version, which aggregated discovery lacks.
+/// Sets the storage version hashes of a version from its older document. After an error they stay empty.
 async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, version: &mut OfferedVersion) {
     let path = format!("/{}", group_version.path());
     match read_older(connection, &path).await {
@@ -357,7 +362,7 @@ async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, ve
     }
 }
 
-/// Reads a group of the aggregated discovery.
+/// Reads a group of an aggregated document, and adds it to `discovery`.
 pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();
@@ -397,7 +402,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
 /// Lists of names, each once.
 type Lists = BTreeSet<Arc<[String]>>;
 
-/// A shared list of names: all versions of a resource usually have the same one.
+/// Returns the list of names, shared with an equal one in `known`: all versions of a resource usually have the same.
 fn shared(names: Vec<String>, known: &mut Lists) -> Arc<[String]> {
     if let Some(known) = known.get(&*names) {
         return known.clone();
@@ -407,7 +412,7 @@ fn shared(names: Vec<String>, known: &mut Lists) -> Arc<[String]> {
     names
 }
 
-/// Reads a resource of the aggregated discovery.
+/// Reads a resource of an aggregated document. Its lists of names are shared through `known`.
 fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists) -> Discovered {
     let subresources = array(&resource["subresources"])
         .map(|subresource| {
@@ -433,17 +438,17 @@ fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists
     }
 }
 
-/// The elements of a list; none for other values.
+/// The elements of a JSON list; none for other values.
 fn array(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A string; empty for other values.
+/// A JSON string; empty for other values.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The strings of a JSON list, without other items.
+/// The items of a JSON list as strings; an item of another type is empty.
 fn strings(value: &Value) -> Vec<String> {
     array(value).map(text).collect()
 }

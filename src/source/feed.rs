@@ -22,30 +22,30 @@ use crate::store::{HistoryLimits, RelistMode, RelistOutcome, Store};
 /// The events of a source, in its order.
 #[derive(Clone, Debug)]
 pub enum SourceEvent {
-    /// A full list begins; one that was under way is dropped.
+    /// A full list begins; an unfinished one is dropped.
     Begin,
     /// An object of the list.
     Item(Bytes),
     /// The list is complete and shows this version.
     Commit(Version),
-    /// The list was interrupted: what was read of it is released. Without a list it has no effect.
+    /// The list was interrupted: its objects are released. Without a list, the event has no effect.
     Abort,
     /// An object was created or changed.
     Upsert(Bytes),
-    /// An object was deleted; its last state with the version of the deletion.
+    /// An object was deleted: its last state, with the version of the deletion.
     Remove(Bytes),
     /// An object was deleted, from a source that does not send the last state: the name, and the version of the
     /// deletion.
     RemoveKey(Key, Version),
     /// Everything up to this version has been sent: a bookmark or another progress notification.
     Mark(Version),
-    /// The store equals the source at this version, as a comparison has shown. Events up to it may still arrive, and
+    /// A comparison has shown that the store equals the source at this version. Events up to it that still arrive
     /// change nothing.
     Compared(Version),
 }
 
 impl SourceEvent {
-    /// The length of the object in the event, in bytes.
+    /// The length of the object that the event adds, in bytes; 0 without one.
     fn length(&self) -> usize {
         match self {
             SourceEvent::Item(object) | SourceEvent::Upsert(object) => object.len(),
@@ -65,21 +65,23 @@ impl SourceEvent {
 pub struct Feed {
     resource: Arc<Resource>,
     store: Store,
-    /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
+    /// Objects that could not be read, by key or [`UNKNOWN_NAME`], with the reason. At most [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
     /// The unreadable objects of the list in progress; `unreadable` is valid for the old store until the new one is
     /// complete.
     unreadable_in_list: BTreeMap<String, String>,
     /// Whether readers have the current `unreadable`.
     has_reported_unreadable: bool,
-    /// When such an object was logged.
+    /// When an object with too many or too long values was last logged.
     reported_unknown_values: Option<Instant>,
+    /// Whether a first list has been committed.
     ready: bool,
-    /// Events up to here are in the store already.
+    /// The store equalled the source at this version: events up to it are ignored.
     compared: Version,
-    /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
+    /// Whether only a full list can bring the store up to date: at first, and when the source no longer has the events
+    /// since our version.
     needs_list: bool,
-    /// What that list can rely on: see [`Feed::begin_new_epoch`] and [`Feed::invalidate`].
+    /// How much of the store the next list can rely on: see [`Feed::begin_new_epoch`] and [`Feed::invalidate`].
     trust: RelistMode,
     /// The memory of the store; `None` where it is not counted.
     accounting: Option<MemoryAccounting>,
@@ -89,32 +91,33 @@ pub struct Feed {
 #[derive(Debug)]
 struct MemoryAccounting {
     account: Account,
-    /// Whether a first list is cancelled when it takes all stores past their limit.
+    /// Whether the memory limit may cancel the first list, and unload the store later.
     may_be_refused: bool,
-    /// Set when that has happened, with the memory of the store then.
+    /// The memory of the store when its first list was cancelled.
     refused: Option<quantity::Bytes>,
-    /// What indexes and order took when they were last walked.
+    /// The memory of indexes and order when it was last measured, in bytes.
     index_bytes: u64,
-    /// Events until they are walked again.
+    /// Events until it is measured again.
     until_walk: usize,
-    /// Events and bytes of them until the account is brought up to date without a published change.
+    /// Events, and bytes of them, until the account is updated again.
     until_look: (usize, usize),
 }
 
-/// A list is measured each time that it has this many more objects, or bytes of them.
+/// A list updates the account after this many objects, or this many bytes of them.
 const LOOK_EVERY: (usize, usize) = (256, 8 << 20);
 
-/// Indexes are walked again after at least this many events, and after an eighth of the store. In a growing store that
-/// is a few walks in all.
+/// The memory of indexes is measured after at least this many events, and after an eighth of the store. A growing store
+/// is thus measured only a few times.
 const WALK_EVERY: usize = 1_024;
 
-/// How often an object of one resource is logged that has too many or too long values.
+/// The minimum time between log lines about objects of a resource with too many or too long values.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
+/// Unreadable objects that are stored by name; further ones are only logged. A healthy cluster has none.
 const MAX_UNREADABLE: usize = 1_000;
 
-/// Longest name that is remembered, with its namespace, in bytes. No API server of Kubernetes accepts one as long.
+/// The longest name, with its namespace, that is stored for an unreadable object, in bytes. No API server of Kubernetes
+/// accepts one as long.
 const LONGEST_NAME: usize = 1_024;
 
 /// Reported instead of a name that is missing, invalid or too long.
@@ -140,9 +143,9 @@ impl Feed {
         }
     }
 
-    /// The feed with its store counted among all. With `may_be_refused`, its first list is cancelled when it takes
-    /// all of them past the limit. Later the store is unloaded when it has grown most and all are far past it.
-    /// [`Feed::refused`] reports both.
+    /// The feed, with the memory of its store counted in `memory`. With `may_be_refused`, its first list is cancelled
+    /// when all stores then exceed the limit. Later the store is unloaded if it has grown most and all are far above
+    /// the limit. [`Feed::refused_bytes`] reports both.
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
         self.store = self.store.pinned_by(memory.pinned());
@@ -157,24 +160,24 @@ impl Feed {
         self
     }
 
-    /// Wakes the task that must drop the feed because of the memory limit. Taken before the feed is lent to the task
-    /// that fills it.
+    /// Notified when the feed must be dropped because of the memory limit. Get it before another task borrows the feed.
     pub fn refusal(&self) -> Arc<Notify> {
-        self.accounting.as_ref().map(|accounting| accounting.account.let_go()).unwrap_or_default()
+        self.accounting.as_ref().map(|accounting| accounting.account.unload_notice()).unwrap_or_default()
     }
 
-    /// The memory of the store if the memory limit rejects it: when its first list was cancelled, or now if the loaded store
-    /// must be unloaded. `None` if it may stay.
-    pub fn refused(&self) -> Option<quantity::Bytes> {
+    /// The memory of the store if the memory limit rejects it: when its first list was cancelled, or now if the loaded
+    /// store must be unloaded. `None` if it may stay.
+    pub fn refused_bytes(&self) -> Option<quantity::Bytes> {
         let accounting = self.accounting.as_ref()?;
         accounting.refused.or_else(|| accounting.account.must_unload().then(|| accounting.account.bytes()))
     }
 
-    /// Drops the store. The remaining account has the memory that readers may still retain.
+    /// Drops the store. Returns its account, which counts the memory that readers may still use; `None` if it is not
+    /// counted.
     pub fn into_account(self) -> Option<Account> {
         let account = self.accounting.map(|accounting| accounting.account);
         if let Some(account) = &account {
-            account.end();
+            account.note_ended();
         }
         account
     }
@@ -194,45 +197,45 @@ impl Feed {
         self.ready
     }
 
-    /// Whether the next thing to do is a full list.
+    /// Whether the feed needs a full list next.
     pub fn needs_list(&self) -> bool {
         self.needs_list
     }
 
-    /// Notes that the source no longer knows the version of the feed.
+    /// Requires a full list next, because the source cannot continue from the version of the store.
     pub fn expect_list(&mut self) {
         self.needs_list = true;
     }
 
-    /// The source may have changed objects without changing their versions, as kube-apiserver does when the schema of a
-    /// custom resource changes. So the next list starts a new epoch.
+    /// Requires a full list that starts a new epoch, because the source may have changed objects without changing their
+    /// versions. kube-apiserver does so when the schema of a custom resource changes.
     pub fn begin_new_epoch(&mut self) {
         self.needs_list = true;
         self.trust = self.trust.max(RelistMode::NewEpoch);
     }
 
-    /// The store differs from the source, so earlier events may have been wrong. The next list starts a new epoch, and
-    /// its watches end in a way that makes their clients list.
+    /// Requires a full list that starts a new epoch, because the store differs from the source and earlier events may
+    /// have been wrong. Watches of the old epoch then end in a way that makes their clients list.
     pub fn invalidate(&mut self) {
         self.needs_list = true;
         self.trust = RelistMode::Invalidate;
-        // From now on and until it is read again, however often that is begun: it is known to be wrong.
+        // The flag stays set until a list is complete, however often one begins: the store is known to be wrong.
         self.resource.state.set_relisting(true);
     }
 
-    /// The unreadable objects with their errors.
+    /// The objects that could not be read, by key, with the reason.
     pub fn unreadable(&self) -> &BTreeMap<String, String> {
         &self.unreadable
     }
 
-    /// The number of objects that the current list has so far.
+    /// The number of objects that the list in progress has so far.
     pub fn listed(&self) -> usize {
         self.store.listed()
     }
 
-    /// Takes one event. Nothing is visible before [`Feed::publish`].
+    /// Applies one event to the store. Nothing is visible before [`Feed::publish`].
     pub fn take(&mut self, event: SourceEvent) {
-        if self.must_unload(&event) {
+        if self.enforce_memory_limit(&event) {
             return;
         }
         match event {
@@ -252,7 +255,7 @@ impl Feed {
                 Ok(record) if self.is_already_stored(record.version) => {}
                 Ok(record) => self.put(&record),
                 Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
-                Err(None) => self.lost_track(),
+                Err(None) => self.note_unidentified(),
             },
             SourceEvent::Remove(bytes) => match self.read(bytes) {
                 Ok(record) if self.is_already_stored(record.version) => {}
@@ -260,7 +263,7 @@ impl Feed {
                 Err(Some(named)) => {
                     self.remove(&named.key, named.version, Removal::Reported);
                 }
-                Err(None) => self.lost_track(),
+                Err(None) => self.note_unidentified(),
             },
             SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Reported),
             SourceEvent::Commit(version) => {
@@ -293,7 +296,7 @@ impl Feed {
         }
     }
 
-    /// Whether the store is complete up to this version.
+    /// Whether an event of this version is already in the store, as a comparison has shown.
     fn is_already_stored(&self, version: Version) -> bool {
         !self.store.is_listing() && version <= self.compared
     }
@@ -311,7 +314,7 @@ impl Feed {
         }
     }
 
-    /// Publishes everything that has been taken so far.
+    /// Publishes the effect of all events so far. Does nothing before the first list is complete.
     pub fn publish(&mut self) {
         if self.ready {
             self.account();
@@ -326,8 +329,9 @@ impl Feed {
         }
     }
 
-    /// Whether no more events are taken because of the memory limit. A list that was arriving is dropped.
-    fn must_unload(&mut self, event: &SourceEvent) -> bool {
+    /// Updates the account when that is due. True if the memory limit rejects the store: then the list in progress is
+    /// dropped, and events must be ignored.
+    fn enforce_memory_limit(&mut self, event: &SourceEvent) -> bool {
         let Some(accounting) = &mut self.accounting else { return false };
         let is_end = matches!(event, SourceEvent::Commit(_));
         // The size after a list must be exact.
@@ -346,7 +350,7 @@ impl Feed {
         if is_refused {
             accounting.refused = Some(accounting.account.bytes());
             accounting.account.set(0);
-            accounting.account.let_go().notify_one();
+            accounting.account.unload_notice().notify_one();
         }
         if is_refused || accounting.account.must_unload() {
             self.store.abort_list();
@@ -356,7 +360,7 @@ impl Feed {
         accounting.refused.is_some() || accounting.account.must_unload()
     }
 
-    /// Updates the account of the memory of the store.
+    /// Sets the memory of the store in its account, and logs when all stores exceed the limit.
     fn account(&mut self) {
         let Some(accounting) = &mut self.accounting else { return };
         if accounting.until_walk == 0 {
@@ -365,7 +369,7 @@ impl Feed {
         }
         let crossed = accounting.account.set(self.store.held_bytes() + accounting.index_bytes);
         if self.ready {
-            accounting.account.serve();
+            accounting.account.note_served();
         }
         // A store that may be rejected is rejected, with its reason, before it is served.
         if crossed && (self.ready || !accounting.may_be_refused) {
@@ -377,9 +381,9 @@ impl Feed {
         }
     }
 
-    /// The source reported something about an object that cannot be identified. The stored state of that object is old,
-    /// and only a list can say which one it is. In a list it is merely missing.
-    fn lost_track(&mut self) {
+    /// Handles an event about an object that cannot be identified. Its stored state is now out of date, and only a new
+    /// list can correct it. Within a list, the object is merely missing.
+    fn note_unidentified(&mut self) {
         if !self.store.is_listing() {
             self.needs_list = true;
         }
@@ -394,7 +398,7 @@ impl Feed {
         }
     }
 
-    /// Removes an object from the store; `version` is that of the removal, where it is known.
+    /// Removes an object from the store. `version` is that of the removal; `None` if it is unknown.
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
         if removal == Removal::Reported {
             self.forget_report(key);
@@ -410,7 +414,11 @@ impl Feed {
         }
     }
 
-    /// Extracts an object; a failure is remembered and answered with what can be read of the object's name.
+    /// Extracts an object.
+    ///
+    /// # Errors
+    /// The object is invalid, which is logged and stored. The error has its key and version; `None` if the key cannot
+    /// be read.
     fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Named>> {
         match self.resource.extractor.extract(bytes.clone()) {
             Ok(record) => {
@@ -427,7 +435,7 @@ impl Feed {
         }
     }
 
-    /// Logs that an object has too many or too long values, at most once in [`LOG_EVERY`], because an object can change
+    /// Logs an object with too many or too long values, at most once in [`LOG_EVERY`], because an object can change
     /// many times a second.
     fn report_unknown_values(&mut self, record: &Record) {
         if !record.texts.has_unknown() || self.reported_unknown_values.is_some_and(|last| last.elapsed() < LOG_EVERY) {
@@ -440,7 +448,7 @@ impl Feed {
         );
     }
 
-    /// The unreadable objects of the list that is arriving, or else of the store.
+    /// The unreadable objects of the list in progress, or else of the store.
     fn reported(&mut self) -> &mut BTreeMap<String, String> {
         if self.store.is_listing() { &mut self.unreadable_in_list } else { &mut self.unreadable }
     }
@@ -472,16 +480,17 @@ enum Removal {
     Unreadable,
 }
 
-/// What can be read of an object that the extractor refused.
+/// The key and version of an object that the extractor rejects; no version if it is missing or invalid.
 pub(super) struct Named {
     pub(super) key: Key,
     pub(super) version: Option<Version>,
 }
 
-/// The most memory that the value of an object takes that is read for its name alone. Of another object no name is known.
+/// The most memory, in bytes, that the parsed value of a rejected object may take. Otherwise its key is not read.
 const MOST_NAMED_MEMORY: usize = 128 << 20;
 
-/// Reads the name of an object less strictly than the extractor.
+/// Reads the key and version of an object less strictly than the extractor. `None` if the object has no name, is not
+/// JSON, or takes too much memory.
 pub(super) fn named(bytes: &[u8]) -> Option<Named> {
     if !weight::is_within(bytes, MOST_NAMED_MEMORY) {
         return None;

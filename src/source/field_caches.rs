@@ -20,7 +20,7 @@ use crate::kinds as own;
 use crate::kinds::{FieldCache, FieldCacheSpec, definitions};
 use crate::model::{Gvr, Key};
 
-/// Something wrong with a FieldCache: its name, and what.
+/// The name of a FieldCache, and what is wrong with it.
 pub(super) type FieldCacheProblem = (Key, String);
 
 /// The resource of FieldCaches.
@@ -28,7 +28,7 @@ pub(super) fn field_caches_gvr() -> Gvr {
     Gvr::new(own::GROUP, own::VERSION, "fieldcaches")
 }
 
-/// The definition of one of our own kinds, which a folder may lack.
+/// The definition of FieldCache that this program contains, for folders without one. `None` for every other kind.
 pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
     static FIELD_CACHE: LazyLock<Option<Crd>> = LazyLock::new(|| {
         let all = definitions::all();
@@ -37,7 +37,8 @@ pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
     FIELD_CACHE.as_ref().filter(|crd| crd.group == group && crd.names.kind == kind)
 }
 
-/// Reads the FieldCaches of a folder, beside these definitions.
+/// Validates the FieldCaches of a folder. Returns the fields that they add, and their problems. `crds` are the
+/// definitions of the folder.
 pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (StoreOptions, Vec<FieldCacheProblem>) {
     let mut extra = StoreOptions::default();
     let mut problems = Vec::new();
@@ -76,7 +77,8 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
     (extra, problems)
 }
 
-/// The versions of a FieldCache: the named ones, otherwise the preferred one; and the problems of others.
+/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one. Also one error for
+/// each version that is not served.
 fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::SpecError>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
@@ -89,14 +91,15 @@ fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::acce
     own::accept::versions(spec, &[], &served)
 }
 
-/// The definition of a FieldCache's resource.
+/// The definition of the resource that a FieldCache names; `None` for a built-in or unknown resource.
 fn definition<'c>(spec: &FieldCacheSpec, crds: &[&'c Crd]) -> Option<&'c Crd> {
     crds.iter().copied().find(|crd| crd.group == spec.group && crd.names.plural == spec.resource)
 }
 
-/// Validates the extra fields for one version.
+/// Validates the extra fields of a FieldCache against one version of its resource. Empty if that version does not
+/// exist.
 fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFields {
-    let requests = own::accept::requests(spec);
+    let requests = own::accept::field_requests(spec);
     if let Some(crd) = definition(spec, crds) {
         let found = crd.version(version);
         let schema = found.and_then(|version| version.schema.as_ref()).map(Schema::to_value);

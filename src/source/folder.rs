@@ -34,7 +34,7 @@ const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS_VERSION: &str = "v1";
 const DEFINITIONS_KIND: &str = "CustomResourceDefinition";
 const DEFINITIONS_PLURAL: &str = "customresourcedefinitions";
-/// Where a namespaced object goes whose file names no namespace.
+/// The namespace of a namespaced object whose file names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// One file.
@@ -62,7 +62,7 @@ pub struct FolderProblem {
     pub cause: String,
 }
 
-/// What a built-in kind is.
+/// A built-in kind, as far as folder mode needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltInKind {
     /// The plural name.
@@ -73,11 +73,11 @@ pub struct BuiltInKind {
     pub schema: Option<Value>,
 }
 
-/// The table of built-in kinds: group, version and kind in.
+/// Looks up a built-in kind by group, version and kind; `None` if there is no such kind.
 pub type BuiltInKindLookup<'a> = &'a dyn Fn(&str, &str, &str) -> Option<BuiltInKind>;
 
-/// Validates selectable fields: returns one sentence for each field that is left out. The definition is served all the
-/// same.
+/// Validates the selectable fields of a definition. Returns one sentence for each field that is not served; the
+/// definition is served all the same.
 pub type FieldJudge<'a> = &'a dyn Fn(&Crd) -> Vec<String>;
 
 /// One change of one object in one version of its resource.
@@ -101,10 +101,10 @@ pub enum ObjectChange {
     },
 }
 
-/// What one update changed. The first one carries everything.
+/// The changes of one update. The first update returns everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FolderDelta {
-    /// All definitions and their documents, by name, when any of them changed.
+    /// All definitions and their documents, by name; `None` if none of them changed.
     pub definitions: Option<Vec<(Crd, Value)>>,
     /// The changes of each resource, by rising version. A resource whose definition is gone has only removals.
     pub changes: BTreeMap<Gvr, Vec<ObjectChange>>,
@@ -114,19 +114,23 @@ pub struct FolderDelta {
     pub problems: Vec<FolderProblem>,
 }
 
-/// Everything that is served, and what it takes to number the next change.
+/// Everything that is served, and the data to number the next change.
 pub struct FolderState {
     /// The last version given out.
     version: Version,
+    /// The served objects.
     objects: BTreeMap<Arc<Identity>, Served>,
-    /// What defines kinds, by name, as the files have it; the first of a name wins.
+    /// The valid definitions as the files have them, by name. Of several with one name, the first.
     written: Vec<Arc<Crd>>,
     /// The definitions as they are served, with the metadata and the status that folder mode sets.
     definitions: BTreeMap<Arc<Identity>, (Crd, Value)>,
+    /// Whether the current update changed `definitions`.
     definitions_changed: bool,
+    /// The files as they were read last, by path.
     files: BTreeMap<Arc<str>, Known>,
     /// The problems of the last update.
     problems: Vec<FolderProblem>,
+    /// Results of the lookup of built-in kinds, by group, version and kind.
     built_in: HashMap<(String, String, String), Option<Arc<BuiltInKind>>>,
     /// The schemas that the current update has needed so far.
     schemas: Schemas,
@@ -150,16 +154,17 @@ impl Identity {
 /// SHA-256 of a text: equal digests are taken for equal texts.
 type TextDigest = [u8; 32];
 
-/// What is stored of an object: enough to decide whether a new reading differs.
+/// What is stored of a served object: enough to decide whether it has changed.
 struct Served {
     /// metadata.creationTimestamp. It stays the same while the object exists, even if its file changes.
     created: String,
+    /// metadata.generation, which objects of built-in kinds do not show.
     generation: i64,
-    /// Of everything but metadata and status, by which the generation rises.
+    /// The digest of everything but metadata, status and apiVersion. The generation rises when it changes.
     specification: TextDigest,
     /// The digests of the object in each version in which it is served, without a resourceVersion; sorted.
     forms: Vec<(Gvr, TextDigest)>,
-    /// The file it comes from, and its place among the documents there.
+    /// The file of the object, and the index of its document there.
     file: Arc<str>,
     place: usize,
 }
@@ -167,19 +172,23 @@ struct Served {
 /// A file as it was read last.
 struct Known {
     content: File,
+    /// JSON or YAML, by the extension of the file.
     form: Syntax,
+    /// The definitions in the file, valid or not.
     definitions: Vec<WrittenDefinition>,
+    /// The documents that cannot be parsed.
     broken: Vec<InvalidDocument>,
-    /// The result of each document.
+    /// The other documents.
     places: Vec<Place>,
 }
 
-/// A document and its content.
+/// A parsed document of a file.
 struct Place {
     line: usize,
     found: DocumentContent,
 }
 
+/// What a document of a file contains.
 enum DocumentContent {
     /// An object and its kind.
     Object(Arc<Identity>, String),
@@ -191,24 +200,27 @@ enum DocumentContent {
 
 /// A CustomResourceDefinition in a file.
 struct WrittenDefinition {
-    /// Its place among the documents of the file.
+    /// The index of its document in the file.
     place: usize,
     line: usize,
-    /// With one sentence for each field that is left out, or why it is rejected.
+    /// The definition, with one sentence for each field that is not served; or why the definition is rejected.
     read: Result<(Arc<Crd>, Vec<String>), String>,
 }
 
-/// A checked object on its way into the state.
+/// A validated object that is not in the state yet.
 struct Candidate {
     kind: String,
     /// The object in the version of its file, without what folder mode sets.
     value: Value,
-    /// The versions to serve and, for the others than its own, what prunes them.
+    /// The versions in which it is served.
     targets: Vec<Target>,
+    /// The modification time of its file, in seconds since 1970.
     modified: i64,
+    /// Whether it shows metadata.generation, as custom resources and definitions do.
     counts_generations: bool,
 }
 
+/// A version in which an object is served.
 #[derive(Clone)]
 struct Target {
     gvr: Gvr,
@@ -216,7 +228,8 @@ struct Target {
     schema: Option<Arc<Value>>,
 }
 
-/// Schemas of custom resources as values. They are read once for all objects of an update, and dropped with it.
+/// Parsed schemas of custom resources, by the address of their text. They are parsed once for all objects of an update,
+/// and dropped with it.
 #[derive(Default)]
 struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
 
@@ -229,7 +242,7 @@ impl Schemas {
     }
 }
 
-/// What is known of a kind in one version.
+/// The kind of an object, in the version of its file.
 enum Kind<'a> {
     Definition,
     Custom { crd: &'a Crd, version: &'a str },
@@ -258,7 +271,7 @@ impl FolderState {
         self.version
     }
 
-    /// The file and line of a served object.
+    /// The file and line of a served object; `None` if it is not served.
     pub fn place(&self, group: &str, plural: &str, key: &Key) -> Option<(&str, usize)> {
         let identity = Identity { group: group.to_owned(), plural: plural.to_owned(), key: key.clone() };
         let served = self.objects.get(&identity)?;
@@ -266,13 +279,14 @@ impl FolderState {
         Some((&served.file, line))
     }
 
-    /// Takes the current files. Costs almost nothing when no file has changed.
+    /// Compares the current files with those of the last call, and returns what changed. Costs almost nothing when no
+    /// file has changed.
     pub fn update(&mut self, files: &Files, built_in: BuiltInKindLookup<'_>, judge: FieldJudge<'_>) -> FolderDelta {
-        let Some(changed) = self.note(files, judge) else {
+        let Some(changed) = self.update_files(files, judge) else {
             return FolderDelta { version: self.version, problems: self.problems.clone(), ..FolderDelta::default() };
         };
         let mut problems = Vec::new();
-        let written = self.written(&mut problems);
+        let written = self.valid_definitions(&mut problems);
         // A definition decides what the objects of every file become.
         let all_changed = written != self.written;
         self.written.clone_from(&written);
@@ -283,7 +297,8 @@ impl FolderState {
         // In path order, so that versions rise as a reader of the files would expect. One file at a time, so that its
         // values are gone before the next one is parsed.
         for (path, known) in &mut known_files {
-            let mut candidates = (all_changed || changed.contains(path)).then(|| self.read(known, &written, built_in));
+            let mut candidates =
+                (all_changed || changed.contains(path)).then(|| self.parse_file(known, &written, built_in));
             for broken in &known.broken {
                 problems.push(problem(path, broken.line, broken.cause.clone()));
             }
@@ -311,8 +326,9 @@ impl FolderState {
                 if candidates.is_none() && is_from_here {
                     continue;
                 }
-                // An unchanged file is read again when an object before it in another file went.
-                let candidates = candidates.get_or_insert_with(|| self.read(known, &written, built_in));
+                // An unchanged file is parsed again when one of its objects was the ignored duplicate of an object that
+                // is gone.
+                let candidates = candidates.get_or_insert_with(|| self.parse_file(known, &written, built_in));
                 if let Some(candidate) = candidates.get_mut(index).and_then(Option::take) {
                     self.apply(identity, &candidate, (path, index), &mut changes);
                 }
@@ -328,8 +344,9 @@ impl FolderState {
         FolderDelta { definitions, changes, version: self.version, problems }
     }
 
-    /// Notes the existing files; returns those with other bytes, or `None` if nothing changed.
-    fn note(&mut self, files: &Files, judge: FieldJudge<'_>) -> Option<BTreeSet<Arc<str>>> {
+    /// Stores the current files, and parses the definitions in new and changed ones. Returns the paths of those; `None`
+    /// if no file was added, changed or removed.
+    fn update_files(&mut self, files: &Files, judge: FieldJudge<'_>) -> Option<BTreeSet<Arc<str>>> {
         let count = self.files.len();
         self.files.retain(|path, _| files.contains_key(&**path));
         let mut is_as_before = self.files.len() == count;
@@ -343,7 +360,7 @@ impl FolderState {
             }
             is_as_before = false;
             let path: Arc<str> = Arc::from(&**path);
-            let form = form_of(&path);
+            let form = syntax_of(&path);
             let definitions = written_definitions(&content.bytes, form, judge);
             let known = Known { content: content.clone(), form, definitions, broken: Vec::new(), places: Vec::new() };
             self.files.insert(path.clone(), known);
@@ -352,8 +369,9 @@ impl FolderState {
         (!is_as_before).then_some(changed)
     }
 
-    /// The definitions of the folder, by name; the first of a name wins.
-    fn written(&self, problems: &mut Vec<FolderProblem>) -> Vec<Arc<Crd>> {
+    /// The valid definitions of all files, by name. Of several with one name, the first. Adds the problems of
+    /// definitions to `problems`.
+    fn valid_definitions(&self, problems: &mut Vec<FolderProblem>) -> Vec<Arc<Crd>> {
         let mut found: BTreeMap<&str, Arc<Crd>> = BTreeMap::new();
         for (path, known) in &self.files {
             for definition in &known.definitions {
@@ -370,8 +388,9 @@ impl FolderState {
         found.into_values().collect()
     }
 
-    /// Parses a file and validates its objects; returns those that can be served, by their position.
-    fn read(
+    /// Parses a file and validates its objects. Returns one element for each document: the object, or `None` if it
+    /// cannot be served; `known` then has the reason. `written`: the valid definitions of the folder.
+    fn parse_file(
         &mut self,
         known: &mut Known,
         written: &[Arc<Crd>],
@@ -386,7 +405,7 @@ impl FolderState {
             let (found, candidate) = if known.definitions.iter().any(refused) {
                 (DocumentContent::InvalidDefinition, None)
             } else {
-                match self.candidate(value, known.content.modified, written, built_in) {
+                match self.make_candidate(value, known.content.modified, written, built_in) {
                     Ok((identity, candidate)) => {
                         (DocumentContent::Object(Arc::new(identity), candidate.kind.clone()), Some(candidate))
                     }
@@ -399,8 +418,12 @@ impl FolderState {
         candidates
     }
 
-    /// Validates an object and prepares it for its resource.
-    fn candidate(
+    /// Validates an object of a file, and adds its namespace and defaults. `modified`: the modification time of the
+    /// file, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Why the object is not served.
+    fn make_candidate(
         &mut self,
         mut value: Value,
         modified: i64,
@@ -462,7 +485,10 @@ impl FolderState {
         Ok((identity, Candidate { kind, value, targets, modified, counts_generations }))
     }
 
-    /// The kind of an object: custom, built-in or a definition.
+    /// Finds the kind of an object: a definition, a custom kind or a built-in one.
+    ///
+    /// # Errors
+    /// There is no such kind, or not in this version.
     fn kind<'a>(
         &mut self,
         group_version: &GroupVersion,
@@ -503,7 +529,8 @@ impl FolderState {
         })
     }
 
-    /// Replaces an object by a candidate, and notes the change.
+    /// Replaces the stored object by a candidate, and adds the difference to `changes`. `file` and `place` are the file
+    /// of the object, and the index of its document there. An object that is served as before gets no new version.
     fn apply(
         &mut self,
         identity: Arc<Identity>,
@@ -550,7 +577,7 @@ impl FolderState {
         self.objects.insert(identity, served);
     }
 
-    /// Removes the objects that are not in `kept`.
+    /// Removes the objects that are not keys of `kept`, and adds their removals to `changes`.
     fn remove_all_but<T>(&mut self, kept: &HashMap<Arc<Identity>, T>, changes: &mut BTreeMap<Gvr, Vec<ObjectChange>>) {
         let gone: Vec<Arc<Identity>> =
             self.objects.keys().filter(|identity| !kept.contains_key(*identity)).cloned().collect();
@@ -579,7 +606,7 @@ fn problem(file: &str, line: usize, cause: String) -> FolderProblem {
 }
 
 /// The syntax of a file, by its extension.
-fn form_of(path: &str) -> Syntax {
+fn syntax_of(path: &str) -> Syntax {
     if path.to_ascii_lowercase().ends_with(".json") { Syntax::Json } else { Syntax::Yaml }
 }
 
@@ -603,7 +630,10 @@ fn written_definitions(bytes: &[u8], form: Syntax, judge: FieldJudge<'_>) -> Vec
     found
 }
 
-/// Reads a definition; returns its warnings, too.
+/// Reads a definition. Returns it with one sentence for each field that is not served.
+///
+/// # Errors
+/// Why the definition is rejected.
 fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>, Vec<String>), String> {
     let crd = Crd::read(value).map_err(|error| {
         format!("CustomResourceDefinition {:?} is rejected: {error}", object::metadata_text(value, "name"))
@@ -621,12 +651,15 @@ fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>,
     Ok((Arc::new(crd), sentences))
 }
 
-/// The hash of an object's content.
+/// The SHA-256 of a value as compact JSON.
 fn digest(value: &Value) -> TextDigest {
     Sha256::digest(json::to_text(value)).into()
 }
 
 /// The apiVersion and the kind of a document.
+///
+/// # Errors
+/// One of them is missing, not a string, or invalid.
 fn type_of(value: &Value) -> Result<(GroupVersion, String), String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -639,12 +672,13 @@ fn type_of(value: &Value) -> Result<(GroupVersion, String), String> {
     }
 }
 
-/// The kind and the key, for messages.
+/// Names an object in messages by its kind and key.
 fn named(kind: &str, key: &Key) -> String {
     format!("{kind} {:?}", key.as_str())
 }
 
-/// The versions in which an object is served.
+/// The versions in which an object is served: the version of its file (`group_version`) and, if its definition converts
+/// by renaming only, the others. Versions that the definition does not serve are left out.
 fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas: &mut Schemas) -> Vec<Target> {
     let own = Target { gvr: Gvr::new(&*group_version.group, &*group_version.version, plural), schema: None };
     let Kind::Custom { crd, version: own_version } = kind else { return vec![own] };
@@ -661,14 +695,15 @@ fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas:
         .collect()
 }
 
-/// The members except metadata and status.
+/// The fields that determine the generation: all but metadata, status and apiVersion.
 fn specification(value: &Value) -> Value {
     let members = value.as_object().into_iter().flatten();
     let kept = members.filter(|(name, _)| !matches!(&***name, "metadata" | "status" | "apiVersion"));
     Value::Object(kept.map(|(name, member)| (name.clone(), member.clone())).collect())
 }
 
-/// The object in every version in which it is served.
+/// The object in every version in which it is served, without a resourceVersion. `created` is its
+/// metadata.creationTimestamp.
 fn forms(identity: &Identity, candidate: &Candidate, created: &str, generation: i64) -> BTreeMap<Gvr, Value> {
     let mut own = candidate.value.clone();
     let uid = object::uid(&identity.group, &candidate.kind, identity.key.namespace(), identity.key.name());

@@ -34,7 +34,7 @@ use crate::registry::{
 };
 use crate::store::HistoryLimits;
 
-/// After the folder itself could not be read, it is tried again this much later.
+/// How long to wait after the folder itself could not be read.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a folder cannot be served at all.
@@ -56,10 +56,13 @@ pub struct FolderFeeds {
     /// Every object in every version it is served in: the initial objects of a resource with a new definition. The
     /// bytes are shared with the stores.
     objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
+    /// The definitions of the folder, with their documents.
     definitions: Vec<(Crd, Value)>,
-    /// What the folder's FieldCaches add, and what is wrong with them.
+    /// The fields that FieldCaches of the folder add.
     extra: StoreOptions,
+    /// The problems of these FieldCaches.
     field_cache_problems: Vec<FieldCacheProblem>,
+    /// All current problems of the folder.
     problems: Vec<FolderProblem>,
 }
 
@@ -87,9 +90,9 @@ impl FolderFeeds {
             field_cache_problems: Vec::new(),
             problems: Vec::new(),
         };
-        let delta = feeds.look().map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
+        let delta = feeds.scan().map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
         feeds.publish_catalog();
-        feeds.take(delta);
+        feeds.apply(delta);
         Ok(feeds)
     }
 
@@ -98,13 +101,13 @@ impl FolderFeeds {
         &self.problems
     }
 
-    /// Follows the folder until the future is dropped. Looking, parsing and indexing happen on a thread of their own: a
+    /// Follows the folder until the future is dropped. Scanning, parsing and indexing run on a thread of their own: a
     /// large folder takes seconds, in which requests must be served.
     pub async fn run(mut self) {
         loop {
             self.follower.wait().await;
             let looked = tokio::task::spawn_blocking(move || {
-                let taken = self.look().map(|delta| self.take(delta));
+                let taken = self.scan().map(|delta| self.apply(delta));
                 (self, taken)
             });
             let taken;
@@ -121,13 +124,13 @@ impl FolderFeeds {
         }
     }
 
-    /// Reads what changed in the folder.
-    fn look(&mut self) -> io::Result<FolderDelta> {
+    /// Scans the folder, and returns what changed since the last scan.
+    fn scan(&mut self) -> io::Result<FolderDelta> {
         self.scanner.update(&mut self.state, &built_in_kind, &refused_fields)
     }
 
-    /// Applies the changes of a scan to the stores.
-    fn take(&mut self, mut delta: FolderDelta) {
+    /// Applies the changes of a scan to the stores and the catalog, and logs new and fixed problems.
+    fn apply(&mut self, mut delta: FolderDelta) {
         for (gvr, changes) in &delta.changes {
             let objects = self.objects.entry(gvr.clone()).or_default();
             for change in changes {
@@ -188,7 +191,7 @@ impl FolderFeeds {
         }
     }
 
-    /// Reads the FieldCaches again; true when they add other fields than before.
+    /// Reads the FieldCaches again. True if they now add other fields than before.
     fn read_field_caches(&mut self) -> bool {
         let crds: Vec<&Crd> = self.definitions.iter().map(|(crd, _)| crd).collect();
         let objects = self.objects.get(&field_caches_gvr());
@@ -197,7 +200,7 @@ impl FolderFeeds {
         std::mem::replace(&mut self.extra, extra) != self.extra
     }
 
-    /// The problems of FieldCaches, at their files and lines.
+    /// The problems of FieldCaches, with their files and lines.
     fn field_cache_problems(&self) -> Vec<FolderProblem> {
         let gvr = field_caches_gvr();
         let at_its_place = |(key, message): &FieldCacheProblem| {
@@ -207,7 +210,8 @@ impl FolderFeeds {
         self.field_cache_problems.iter().filter_map(at_its_place).collect()
     }
 
-    /// Serves the built-in kinds and the definitions; returns the resources that start again.
+    /// Publishes a catalog of the built-in kinds and the definitions. Returns the new and changed resources, which have
+    /// new, empty feeds.
     fn publish_catalog(&mut self) -> BTreeSet<Gvr> {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> = self.definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
@@ -238,7 +242,7 @@ impl FolderFeeds {
                 }
             }
         }
-        // What is left has no definition any more, so none of its objects is served.
+        // The remaining feeds have no definition any more, so none of their objects is served.
         for (gvr, mut feed) in std::mem::replace(&mut self.feeds, feeds) {
             feed.remove_all(Version::ZERO);
             if let Some(resource) = previous.store(&gvr) {
@@ -254,7 +258,7 @@ impl FolderFeeds {
     }
 }
 
-/// The version that folder mode reports.
+/// The version that folder mode reports, in the format of `/version`.
 fn version_info() -> VersionInfo {
     VersionInfo {
         body: json!({
@@ -265,7 +269,7 @@ fn version_info() -> VersionInfo {
     }
 }
 
-/// A built-in kind, from the table.
+/// A built-in kind from the table of served kinds; `None` if there is no such kind.
 fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
     let found = served::find(group, version, kind)?;
     Some(BuiltInKind {
@@ -275,7 +279,7 @@ fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> 
     })
 }
 
-/// One sentence for each rejected field and column.
+/// One sentence for each selectable field and printer column of a definition that is not served.
 fn refused_fields(crd: &Crd) -> Vec<String> {
     let sentence = |field: &str, message: &str, hint: &str| match hint {
         "" => format!("{field}: {message}"),
@@ -312,7 +316,7 @@ fn built_in_resource(kind: &ServedKind) -> Resource {
     }
 }
 
-/// Built-in groups in kube-apiserver's order, then those of the definitions by name.
+/// The API groups: built-in ones in the order of kube-apiserver, then those of the definitions by name.
 fn groups(crds: &[Arc<Crd>]) -> Vec<ApiGroup> {
     let mut groups: Vec<ApiGroup> = Vec::new();
     for GroupVersion { group, version } in served::group_versions() {
@@ -330,7 +334,7 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<ApiGroup> {
     groups
 }
 
-/// The documents of the built-in kinds and of these definitions.
+/// The OpenAPI documents of the built-in kinds and of these definitions. `extra`: the fields that FieldCaches add.
 fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> StaticDocuments {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in served::group_versions() {
@@ -371,7 +375,7 @@ fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {
     crds.iter().map(|crd| &**crd).collect()
 }
 
-/// The document with the selectable fields of built-in kinds.
+/// Adds the selectable fields of built-in kinds and those of FieldCaches (`extra`) to an OpenAPI document.
 fn annotated(mut document: Value, extra: &ExtraEntries) -> Value {
     selectable::annotate(&mut document, &|group, version, kind| {
         let found = served::find(group, version, kind)?;

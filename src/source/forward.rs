@@ -28,8 +28,8 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection that is not in use is closed after this long. kube-apiserver closes it after 90 seconds, so no write
-/// meets a connection that has just gone.
+/// An idle connection is closed after this long. kube-apiserver closes it after 90 seconds, so no write is sent on a
+/// connection that the server has just closed.
 const KEEP_IDLE: Duration = Duration::from_secs(45);
 
 /// How often the kernel checks the peer of a silent connection. A watch or a log may be silent for as long as it likes,
@@ -37,10 +37,12 @@ const KEEP_IDLE: Duration = Duration::from_secs(45);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_PROBES: u32 = 4;
 
+/// Sends requests, as a tower service.
 type Stack = BoxCloneSyncService<Request<UpstreamBody>, Response<Incoming>, BoxError>;
 
 /// The cluster as an [`Upstream`], with the credentials of the kubeconfig.
 pub struct UpstreamClient {
+    /// The HTTP client with the URL and the credentials of the kubeconfig.
     stack: Stack,
     url: String,
 }
@@ -79,20 +81,24 @@ impl UpstreamClient {
     }
 
     /// Sends a request once.
-    fn once(&self, request: Request<UpstreamBody>) -> BoxFuture<'static, Result<Response<Incoming>, BoxError>> {
+    fn send_once(&self, request: Request<UpstreamBody>) -> BoxFuture<'static, Result<Response<Incoming>, BoxError>> {
         Box::pin(self.stack.clone().oneshot(request))
     }
 
-    /// Sends a request, and once more if the connection was closed before a response.
+    /// Sends a request. If that fails on an open connection, a read without a body is sent once more: the server may
+    /// have closed an idle connection.
+    ///
+    /// # Errors
+    /// The message for the client that the cluster cannot be reached.
     async fn send_with_retry(&self, request: Request<UpstreamBody>) -> Result<Response<UpstreamBody>, String> {
-        let again = repeatable(&request);
-        let mut answered = self.once(request).await;
-        if let (Err(error), Some(again)) = (&answered, again)
-            && !is_connect(&**error)
+        let again = copy_for_retry(&request);
+        let mut response = self.send_once(request).await;
+        if let (Err(error), Some(again)) = (&response, again)
+            && !is_connect_error(&**error)
         {
-            answered = self.once(again).await;
+            response = self.send_once(again).await;
         }
-        match answered {
+        match response {
             Ok(response) => Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync())),
             Err(error) => Err(format!(
                 "cluster {} cannot be reached: {}; check that it runs and that --server or the kubeconfig names the correct one",
@@ -109,8 +115,8 @@ impl Upstream for UpstreamClient {
     }
 }
 
-/// A second request that is equal, if the first reads and has no body.
-fn repeatable(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
+/// A copy of the request for a retry; `None` if the request may write or has a body.
+fn copy_for_retry(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
     use http_body::Body;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads || !request.body().is_end_stream() {
@@ -123,7 +129,7 @@ fn repeatable(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> 
     Some(again)
 }
 
-/// Whether no connection could be made, which another try would not help.
-fn is_connect(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+/// Whether no connection could be opened: a retry would fail, too.
+fn is_connect_error(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
 }

@@ -17,7 +17,7 @@ use kube::client::Body;
 /// The most that is decompressed at a time, in bytes.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// The least capacity for text, in bytes.
+/// The minimum capacity for a decompressed piece, in bytes.
 const LEAST_ROOM: usize = 4 << 10;
 
 /// The largest window of a stream, as the exponent of two that gzip has always.
@@ -26,7 +26,7 @@ const WINDOW_BITS: u8 = 15;
 /// Why a body cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// The connection.
+    /// The connection failed.
     #[error(transparent)]
     Connection(#[from] kube::Error),
     /// The body is not gzip, although its header says so.
@@ -37,7 +37,7 @@ pub enum BodyError {
     BreaksOff,
 }
 
-/// A body that is decompressed if its header requires that.
+/// A body that is decompressed if its Content-Encoding is gzip.
 #[derive(Debug)]
 pub struct PlainBody {
     body: Body,
@@ -45,7 +45,7 @@ pub struct PlainBody {
 }
 
 impl PlainBody {
-    /// The response with a decompressed body.
+    /// The response with a decompressed body. Bodies without gzip stay as they are.
     pub(super) fn decompress(response: Response<Body>) -> Response<PlainBody> {
         let gunzip = is_gzip(response.headers()).then(Gunzip::default);
         response.map(|body| PlainBody { body, gunzip })
@@ -85,11 +85,11 @@ impl http_body::Body for PlainBody {
 /// Gzip that arrives in chunks.
 #[derive(Default)]
 pub(super) struct Gunzip {
-    /// What is left of the newest chunk.
+    /// The compressed bytes that are not read yet.
     chunk: Bytes,
     /// The decompressor of the current member.
     member: Option<flate2::Decompress>,
-    /// Whether the decompressor's output did not fit.
+    /// Whether the last piece was full, so that the decompressor may have more output.
     is_full: bool,
 }
 
@@ -100,15 +100,15 @@ impl std::fmt::Debug for Gunzip {
 }
 
 impl Gunzip {
-    /// Adds a chunk. All text of the previous one must have been taken.
+    /// Adds a chunk. All pieces of the previous one must have been taken.
     pub(super) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// The next decompressed piece of the chunk.
+    /// The next decompressed piece of the chunk; `None` when the chunk is used up.
     ///
     /// # Errors
-    /// The chunk is not gzip.
+    /// The chunk is not gzip, or it cannot be read to its end.
     pub(super) fn next_text(&mut self) -> Result<Option<Bytes>, BodyError> {
         while self.is_full || !self.chunk.is_empty() {
             let member = self.member.get_or_insert_with(|| flate2::Decompress::new_gzip(WINDOW_BITS));
@@ -138,7 +138,7 @@ impl Gunzip {
     /// Checks that the body may end here.
     ///
     /// # Errors
-    /// It ends within a member.
+    /// The body ends within a gzip member.
     pub(super) fn finish(&mut self) -> Result<(), BodyError> {
         if self.member.take().is_some() { Err(BodyError::BreaksOff) } else { Ok(()) }
     }

@@ -32,18 +32,20 @@ pub struct KubeconfigIdentity {
     pub namespace: Option<String>,
 }
 
-/// The result of a search.
+/// The result of [`find`].
 enum Found {
-    /// A kubeconfig, and the name of the context to use.
+    /// A kubeconfig, and the name of the context to use, which exists in it.
     Kubeconfig(Box<Kubeconfig>, String),
-    /// Nothing that names a current context, so that only a Pod's ServiceAccount is left.
+    /// No kubeconfig with a current context, so only the ServiceAccount of the Pod is left.
     Nothing,
 }
 
-/// The identity of the context of these options; their server has no influence.
+/// The user and the namespace of the context that `options` select, or else of the Pod's ServiceAccount.
+/// `options.server` is ignored: it does not change them.
 ///
 /// # Errors
-/// [`ConnectionError::Kubeconfig`].
+/// [`ConnectionError::Kubeconfig`] if a kubeconfig is invalid or has no such context, or if there is none and this
+/// process does not run in a Pod.
 pub fn identity(options: &ClusterOptions) -> Result<KubeconfigIdentity, ConnectionError> {
     let refuse = |cause: String| ConnectionError::Kubeconfig { place: place(options), cause };
     let (kubeconfig, name) = match find(options).map_err(refuse)? {
@@ -67,10 +69,11 @@ pub fn identity(options: &ClusterOptions) -> Result<KubeconfigIdentity, Connecti
     Ok(KubeconfigIdentity { user, namespace: context.namespace.filter(|namespace| !namespace.is_empty()) })
 }
 
-/// The client configuration of these options, without the server that they may name.
+/// The client configuration of the context that `options` select, or else of the Pod's ServiceAccount. `options.server`
+/// is not applied.
 ///
 /// # Errors
-/// [`ConnectionError::Kubeconfig`].
+/// As [`identity`].
 pub(super) async fn configuration(options: &ClusterOptions) -> Result<Config, ConnectionError> {
     let refuse = |cause: String| ConnectionError::Kubeconfig { place: place(options), cause };
     match find(options).map_err(refuse)? {
@@ -84,7 +87,7 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<Config, Co
     }
 }
 
-/// The name of the kubeconfig, for messages.
+/// Names the kubeconfig in messages.
 fn place(options: &ClusterOptions) -> String {
     match &options.kubeconfig {
         Some(path) => path.display().to_string(),
@@ -97,23 +100,26 @@ fn no_context(name: &str) -> String {
     format!("there is no context {name:?}")
 }
 
-/// Finds the kubeconfig and its context; `Nothing` if there is none.
+/// Finds the kubeconfig and the context to use.
+///
+/// # Errors
+/// Why the kubeconfig cannot be used: it is unreadable, lacks the named context, or was named and has no current one.
 fn find(options: &ClusterOptions) -> Result<Found, String> {
     let kubeconfig = match &options.kubeconfig {
         Some(path) => read(path)?,
-        None => usual()?,
+        None => default_kubeconfig()?,
     };
     let current = || kubeconfig.current_context.clone().filter(|name| !name.is_empty());
     match options.context.clone().or_else(current) {
         Some(context) if !kubeconfig.contexts.iter().any(|known| known.name == context) => Err(no_context(&context)),
         Some(context) => Ok(Found::Kubeconfig(Box::new(kubeconfig), context)),
-        None if options.kubeconfig.is_some() => Err("it names no current context".to_owned()),
+        None if options.kubeconfig.is_some() => Err("no current context is set".to_owned()),
         None => Ok(Found::Nothing),
     }
 }
 
 /// The kubeconfig that kubectl reads without options; empty when there is none.
-fn usual() -> Result<Kubeconfig, String> {
+fn default_kubeconfig() -> Result<Kubeconfig, String> {
     let listed = env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     let paths: Vec<PathBuf> = match listed {
         Some(listed) => env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect(),
@@ -122,7 +128,10 @@ fn usual() -> Result<Kubeconfig, String> {
     merged(&paths)
 }
 
-/// Merges files. Missing ones are skipped, and the first value of a setting wins.
+/// Merges kubeconfig files. Missing ones are skipped, and the first value of a setting wins.
+///
+/// # Errors
+/// A file cannot be read.
 pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     let there = paths.iter().filter(|path| path.exists());
     there.map(|path| read(path)).try_fold(Kubeconfig::default(), |before, next| {

@@ -30,8 +30,8 @@ use crate::registry::{LoadState, Resource, ResourceState};
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
-/// For this long after a definition appeared or changed, the API server may still have used the old one. It rebuilds
-/// its storage a moment later and then ends the watches of the old one.
+/// For this long after a CRD appeared or changed, the API server may still use the old one. It rebuilds its storage a
+/// moment later and then ends the watches of the old one.
 const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
 /// Length of a watch: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that an early
 /// end can be distinguished from a due one.
@@ -42,10 +42,10 @@ const PROGRESS_SECONDS: u64 = 3;
 /// A bookmark arrives sooner than this, where bookmarks are sent (0.5 to 1.4 s with kube-apiserver 1.36). A source that
 /// has sent none is then compared with the store: the accepted lag may end before the watch.
 const BOOKMARK_IS_LATE: Duration = Duration::from_millis(1_500);
-/// The shortest time between two watches for progress, whatever readers wait for.
+/// The minimum time between two watches for progress, whatever readers wait for.
 const BETWEEN_PROGRESS_WATCHES: Duration = Duration::from_millis(500);
-/// After this many of them without any event, not even their bookmark, the source does not know the version in the
-/// request.
+/// After this many watches for progress in a row without any event or bookmark, the source does not know the version in
+/// the request.
 const MOST_SILENT_WATCHES: u32 = 3;
 /// After this many comparisons in a row that found a difference, although each leaves time for events to arrive, the
 /// store is read again.
@@ -55,16 +55,16 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// After this many error responses in a row, requests that wait for the first list are rejected with the last one. The
 /// list is retried all the same.
 const MOST_WAITED_REFUSALS: u32 = 3;
-/// A burst longer than this is shown to readers in parts: some hundred objects.
+/// A longer burst of events is published in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
 /// A list or watch must get a response within this time, and a list that is arriving must continue within it. It
 /// doubles each time that nothing arrives, up to [`LONGEST_ANSWER_WAIT`]. Nothing else finds a connection whose peer
 /// went away silently, such as an idle pooled one, for minutes. A server that is only slow gets more time with each
 /// attempt.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
-/// Longer than any server delays a request before it answers that it is too busy.
+/// The longest such timeout: longer than any server delays a request before it rejects it as too busy.
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// A watch that ended sooner than this was no success: a server that closes immediately must not get requests in a
+/// A watch that ended sooner than this counts as a failure: a server that closes immediately must not get requests in a
 /// loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
@@ -75,15 +75,15 @@ const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList
 enum End {
     /// The server closed it after its time.
     Clean,
-    /// It was opened for progress and reported none, in all its time.
+    /// It was opened for progress, and reported none until its end.
     Silent,
-    /// It was not answered in time, or a list did not continue.
+    /// The response did not begin in time, or a list stopped arriving.
     Unanswered,
-    /// We closed it: readers wait for progress, which another watch reports sooner.
+    /// We closed it: readers need progress, which another watch reports sooner.
     ProgressNeeded,
     /// The version is too old; only a new list helps.
     TooOld,
-    /// An event is longer than what is read. It would come again in each watch from the same version.
+    /// An event is longer than the maximum, so it is not read. Each watch from the same version would send it again.
     TooLong(String),
     /// The source is behind what it reported before: a lagging server behind a load balancer, or versions that went
     /// back (a restored etcd). Only a consistent list, which may be older, can decide.
@@ -95,7 +95,7 @@ enum End {
 }
 
 impl End {
-    /// The HTTP status of an error response.
+    /// The HTTP status of an error response; `None` for every other end.
     fn code(&self) -> Option<u16> {
         if let End::Failed(error) = self { error.code() } else { None }
     }
@@ -110,10 +110,10 @@ enum ListMode {
     Pages,
 }
 
-/// How a resource is followed.
+/// Settings for following one resource.
 #[derive(Clone, Copy, Debug)]
 pub struct ListWatchOptions {
-    /// The longest lag that readers accept: progress notifications come in time for it.
+    /// The longest time without progress that readers accept. The feed requests progress early enough for it.
     pub max_lag: Duration,
     /// Describes how to grant the permission to list and watch a resource. With it the permission is expected at any
     /// time, so it is checked every second or two. Without it, error responses are retried with growing pauses.
@@ -129,8 +129,8 @@ impl Default for ListWatchOptions {
     }
 }
 
-/// Follows a resource until the source has ended its watch of one that it does not serve any more
-/// ([`ResourceState::departure`]). The caller may drop the future at any point.
+/// Keeps `feed` up to date with the source, and retries after errors. Returns only when the source has stopped serving
+/// the resource ([`ResourceState::departure`]) and has ended its watch. The caller may drop the future at any point.
 pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: ListWatchOptions) {
     let ListWatchOptions { max_lag, how_to_permit } = following;
     let (gvr, resource_state) = (&resource.gvr, &*resource.state);
@@ -166,9 +166,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 Err(end) => end,
             },
         };
-        // What came of a list that is not complete is of no use, and the next one may be long in coming.
+        // Drops an incomplete list, because the next one may take long.
         feed.take(SourceEvent::Abort);
-        // What came before an end is shown, too: a connection may break within a burst.
+        // Publishes what came before the end, too: a connection may break within a burst.
         feed.publish();
         // A watch that we closed for progress does not mean anything for the resource.
         if resource_state.departure().is_some() && !matches!(end, End::ProgressNeeded) {
@@ -211,7 +211,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             End::Unanswered => {
                 let trouble = format!("no response to a list or watch within {} s", waited.as_secs());
                 tracing::warn!(resource = %gvr, trouble, "list or watch failed, retrying on another connection");
-                resource_state.freshness().interrupted(trouble.clone());
+                resource_state.freshness().note_interruption(trouble.clone());
                 if !feed.is_ready() {
                     resource_state.publish(LoadState::Loading(trouble));
                 }
@@ -227,7 +227,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             }
             End::TooLong(message) => {
                 tracing::warn!(resource = %gvr, message, "source sent an event that cannot be read, listing again");
-                resource_state.freshness().interrupted(message);
+                resource_state.freshness().note_interruption(message);
                 feed.expect_list();
             }
             End::Failed(error) => {
@@ -264,7 +264,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                     }
                     _ => tracing::warn!(resource = %gvr, error = %error, "list or watch failed, retrying"),
                 }
-                resource_state.freshness().interrupted(message.clone());
+                resource_state.freshness().note_interruption(message.clone());
                 if !feed.is_ready() {
                     resource_state.publish(match code {
                         Some(code @ (401 | 403)) => LoadState::SourceError { code, message },
@@ -278,7 +278,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             }
             End::Error(message) => {
                 tracing::warn!(resource = %gvr, message, "the source sent an error, retrying");
-                resource_state.freshness().interrupted(message);
+                resource_state.freshness().note_interruption(message);
                 if feed.needs_list() {
                     mode = ListMode::Pages;
                 }
@@ -286,7 +286,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         }
         let is_expected = code == Some(403) && how_to_permit.is_some();
         let wait = if is_unreachable || is_unanswered || is_expected {
-            backoff.within_two_seconds(lasted)
+            backoff.after_expected_failure(lasted)
         } else {
             backoff.after_failure(lasted)
         };
@@ -294,8 +294,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     }
 }
 
-/// Waits before the next attempt. A resource that the source does not serve any more is requested immediately, for the
-/// last time.
+/// Waits before the next attempt. Ends early if the source stops serving the resource, so that a last attempt follows
+/// immediately.
 async fn pause(resource_state: &ResourceState, wait: Duration) {
     tokio::select! {
         () = sleep(wait) => {}
@@ -308,9 +308,9 @@ async fn pause(resource_state: &ResourceState, wait: Duration) {
 enum Length {
     /// As long as usual.
     Usual,
-    /// Only until it has reported progress; readers may wait for a version.
+    /// Only until it has reported progress.
     Progress {
-        /// The version.
+        /// The version that readers wait for, if any.
         wanted: Option<Version>,
     },
 }
@@ -324,7 +324,7 @@ impl Length {
         }
     }
 
-    /// Whether the server closed the watch earlier than requested.
+    /// Whether a watch that lasted this long was closed earlier than requested.
     fn ended_early(self, lasted: Duration) -> bool {
         lasted + SHORT_WATCH < Duration::from_secs(self.seconds())
     }
@@ -335,7 +335,7 @@ impl Length {
 enum WatchStart {
     /// With every object, as a new list.
     InitialEvents {
-        /// Behind a load balancer another server may lag; its list must be at least this new.
+        /// The minimum version of the list: behind a load balancer, another server may be stale.
         not_older_than: Option<Version>,
     },
     /// After this version.
@@ -345,19 +345,19 @@ enum WatchStart {
 /// One resource of a source, with its connection.
 struct Source<'a> {
     connection: &'a Connection,
-    /// Path of the collection.
+    /// The path of the collection.
     base: &'a str,
-    /// Which of its objects are stored, as further query parameters.
+    /// The selectors of a partial store, as further query parameters; empty for all objects.
     selection: &'a str,
     resource_state: &'a ResourceState,
     max_lag: Duration,
-    /// Only events show the progress of its watches: kube-apiserver has no watch cache for events, and for resources
-    /// for which it is turned off.
+    /// Whether watches of the source send no bookmarks, so that only events show their progress. kube-apiserver has no
+    /// watch cache for events, and for resources for which it is turned off.
     lacks_bookmarks: AtomicBool,
 }
 
 impl Source<'_> {
-    /// The length of the next watch.
+    /// The length of the next watch: short if readers need progress now.
     fn length(&self, feed: &Feed) -> Length {
         let freshness = self.resource_state.freshness();
         let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
@@ -368,7 +368,8 @@ impl Source<'_> {
         }
     }
 
-    /// Watches from a version until the watch ends.
+    /// Watches until the watch ends, and applies its events to `feed`. Returns why it ended. `answer_wait` is the
+    /// timeout of the response, and of each pause in an initial list.
     async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
         let Source { connection, base, selection, resource_state, .. } = *self;
         let wanted = match length {
@@ -401,11 +402,11 @@ impl Source<'_> {
         if initial {
             feed.take(SourceEvent::Begin);
         }
-        let mut lines = Lines::sharing(connection.unfinished());
+        let mut lines = Lines::with_budget(connection.unfinished());
         let mut reported = 0;
         let opened = tokio::time::Instant::now();
         let mut has_heard = false;
-        // The same by the watch itself, and not by another request.
+        // Whether the watch itself has sent anything; `has_heard` also counts other requests.
         let mut has_reported = false;
         // Whether another watch could report progress that this one does not.
         let mut may_reopen = length == Length::Usual;
@@ -554,12 +555,12 @@ impl Source<'_> {
                     resource_state.freshness().note_progress(proven);
                 }
             }
-            if !lines.has_room() {
+            if !lines.reserve_memory() {
                 return End::Error("there is no memory for a long watch line now".to_owned());
             }
             if initial && !feed.is_ready() && feed.listed() >= reported + 1000 {
                 reported = feed.listed();
-                resource_state.loading(reported);
+                resource_state.publish_progress(reported);
             }
             // One snapshot for everything that arrived together: readers see a burst as one step. A server writes every
             // event as a frame of its own, and the connection's task holds one at a time. So it must run in between.
@@ -575,7 +576,9 @@ impl Source<'_> {
         }
     }
 
-    /// Waits until another watch is useful. A reader may wait for a version that the source does not have either.
+    /// Waits until readers need progress that this watch has not reported. `reached` is the version of the store. A
+    /// watch for progress, or one without bookmarks, waits some time from `after` first: a reader may wait for a
+    /// version that the source does not have either.
     async fn progress_needed(&self, reached: Version, after: tokio::time::Instant, length: Length) {
         if length != Length::Usual || self.lacks_bookmarks.load(Ordering::Relaxed) {
             sleep_until(after + BETWEEN_PROGRESS_WATCHES).await;
@@ -583,8 +586,8 @@ impl Source<'_> {
         self.resource_state.freshness().progress_needed(reached, self.max_lag).await;
     }
 
-    /// Compares the store with the newest state of the source; true if they are equal, which is then recorded as
-    /// progress.
+    /// Compares the store with the newest state of the source. True if they are equal, which is then recorded as
+    /// progress; false also after an error.
     async fn compare_with_newest(&self, feed: &mut Feed) -> bool {
         match compare_with_newest(
             self.connection,
@@ -606,7 +609,7 @@ impl Source<'_> {
         }
     }
 
-    /// Applies the result of a comparison with the newest version.
+    /// Records the result of a comparison with the newest state of the source. A difference changes nothing.
     fn take_comparison(&self, feed: &mut Feed, newest: NewestComparison) {
         let requested_at = match newest {
             NewestComparison::Equal { requested_at, version } => {
@@ -621,14 +624,14 @@ impl Source<'_> {
         feed.publish();
     }
 
-    /// The version of the source at some moment after this call, and that moment. The request also makes an API server
-    /// read from etcd. Otherwise it sends no bookmark for a resource that has not changed since it started (seen with
-    /// 1.36).
+    /// The newest version of the source, and the time of the request; `None` if that fails. The request also makes an
+    /// API server read from etcd. Otherwise the server sends no bookmark for a resource that has not changed since it
+    /// started (seen with 1.36).
     async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
         let requested_at = tokio::time::Instant::now();
         let path = format!("{}?limit=1", self.base);
         let listed = async {
-            let body = self.connection.strong(&path, ACCEPT_PARTIAL_LIST).await?.into_body();
+            let body = self.connection.get_strong(&path, ACCEPT_PARTIAL_LIST).await?.into_body();
             read_page(self.connection, &path, body, |_| Ok(())).await
         };
         match listed.await {
@@ -640,7 +643,11 @@ impl Source<'_> {
         }
     }
 
-    /// Lists all objects in pages.
+    /// Lists all objects in pages, and publishes them. `answer_wait` is the timeout of each response, and of each pause
+    /// in it.
+    ///
+    /// # Errors
+    /// Why the list ended early.
     async fn list(&self, feed: &mut Feed, answer_wait: Duration) -> Result<(), End> {
         let Source { connection, base, selection, resource_state, .. } = *self;
         let began = tokio::time::Instant::now();
@@ -658,7 +665,7 @@ impl Source<'_> {
                 _ => End::Failed(error),
             })?;
             let mut body = response.into_body();
-            let mut page = Page::sharing(connection.unfinished());
+            let mut page = Page::with_budget(connection.unfinished());
             let page = loop {
                 let chunk = match timeout(answer_wait, body.frame()).await {
                     Err(_) => return Err(End::Unanswered),
@@ -680,14 +687,14 @@ impl Source<'_> {
                 return Ok(());
             }
             if !feed.is_ready() {
-                resource_state.loading(feed.listed());
+                resource_state.publish_progress(feed.listed());
             }
             next = page.next;
         }
     }
 }
 
-/// Waits for a started future; forever without one. Safe to drop at any point.
+/// Waits for the future if there is one, otherwise forever. Safe to drop at any point.
 async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
     match begun {
         Some(begun) => begun.await,
@@ -695,7 +702,7 @@ async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
     }
 }
 
-/// How an ERROR event ends a watch.
+/// Why a watch ends that has sent an ERROR event with this object.
 fn error_event(object: &[u8]) -> End {
     if object.len() > MAX_NOTICE_BYTES {
         return End::Error(format!("an ERROR event that is longer than {MAX_NOTICE_BYTES} bytes"));

@@ -14,10 +14,10 @@ use super::watch_decoder::{self, MetadataPage};
 /// Objects in a page, as in every other list.
 pub(super) const PAGE: usize = 500;
 
-/// The most objects in a page: a server may ignore the limit of the request.
+/// The most objects that are read in a page: a server may ignore the limit of the request.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// What their names take together, in bytes.
+/// The most bytes of names and namespaces that are read in a page.
 const MOST_KEY_BYTES: usize = 64 << 20;
 
 /// Timeout of a list that sends nothing.
@@ -27,7 +27,10 @@ const ACCEPT: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 /// Where pages of metadata come from.
 pub trait Pages: Sync {
-    /// Reads the page at a path.
+    /// Requests the page at a path.
+    ///
+    /// # Errors
+    /// [`RequestError`] if the request fails, or the response is not a page of a list.
     fn page(&self, path: &str) -> impl Future<Output = Result<MetadataPage, RequestError>> + Send;
 }
 
@@ -52,17 +55,17 @@ impl Pages for Connection {
     }
 }
 
-/// Reads a page of a list to its end; `take` gets each of its items.
+/// Reads a page of a list to its end, and calls `take` with each item. `path` is for errors.
 ///
 /// # Errors
-/// [`RequestError`] when it breaks off, is no list, or `take` fails.
+/// [`RequestError`] if the body breaks off, stalls or is not a list, or if `take` fails.
 pub(super) async fn read_page(
     connection: &Connection,
     path: &str,
     mut body: PlainBody,
     mut take: impl FnMut(Bytes) -> Result<(), RequestError> + Send,
 ) -> Result<PageEnd, RequestError> {
-    let mut page = Page::sharing(connection.unfinished());
+    let mut page = Page::with_budget(connection.unfinished());
     loop {
         let chunk = match timeout(SILENCE, body.frame()).await {
             Err(_) => return Err(connection.unexpected(path, "the list has stalled")),

@@ -13,12 +13,12 @@ use super::self_check::{Sum, sum_of};
 use crate::model::Version;
 use crate::registry::{LoadState, ResourceState};
 
-/// What a comparison is for.
+/// The purpose of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ComparisonGoal {
     /// The store must be shown to reach the newest version, for example because a reader waits for it.
     Version,
-    /// It is sufficient that the source and the watch still work.
+    /// It is sufficient to show that the source and the watch still work.
     Progress,
 }
 
@@ -37,11 +37,13 @@ pub(super) enum NewestComparison {
         /// Before the request.
         requested_at: Instant,
     },
-    /// They differ, because an event is on its way for example, or cannot be compared.
+    /// They differ, for example because an event is on its way, or they cannot be compared.
     Differs,
 }
 
-/// Requests the newest state of the source.
+/// Requests the newest state of the source, and compares the store with it. `path` is that of the collection;
+/// `selection` is appended as further query parameters. `wanted` is what the comparison must show: for progress alone,
+/// only the count of a large store is compared.
 ///
 /// # Errors
 /// The list failed.

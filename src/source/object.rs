@@ -46,8 +46,9 @@ pub fn metadata_text<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get("metadata").and_then(|metadata| metadata.get(name)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Fills in what the API server would have written into a CustomResourceDefinition: defaults of the names, the
-/// conversion, and a status. That status has Established, for which clients wait.
+/// Fills in what the API server would have written into a CustomResourceDefinition: missing names, the conversion, and
+/// a status with the condition Established, for which clients wait. `singular` and `list_kind` are the defaults of
+/// `spec.names`. `time` is the transition time of the conditions.
 pub fn establish(crd: &mut Value, singular: &str, list_kind: &str, time: &str) {
     let stored: Vec<Value> = crd["spec"]["versions"]
         .as_array()

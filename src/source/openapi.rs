@@ -39,20 +39,20 @@ use crate::openapi::{SelectableEntry, hash, selectable};
 use crate::registry::Resource;
 use crate::registry::documents::{DocumentForms, DocumentSet, DocumentSource};
 
-/// How long a response of the cluster about its documents is valid.
+/// How long the last response of the cluster about its documents is used.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
-/// How long a response is valid for some time after a definition changed, when the cluster is about to publish it.
+/// The same for [`AFTER_CHANGE`] after a definition has changed, because the cluster is about to publish it.
 const BELIEVED_AFTER_CHANGE: Duration = Duration::from_millis(100);
-/// How long that time is.
+/// How long after the change of a definition the shorter time applies.
 const AFTER_CHANGE: Duration = Duration::from_secs(5);
-/// Timeout of one document: an aggregated API that does not answer must not delay the documents of all others. Building
-/// the largest takes kube-apiserver some two seconds.
+/// The timeout of one document: an aggregated API that does not respond must not delay the documents of all others.
+/// kube-apiserver takes some two seconds to build the largest.
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait for a document after one that timed out, until all have been requested.
+/// The timeout of each document after one has timed out.
 const SHORT_DOCUMENT_PATIENCE: Duration = Duration::from_secs(1);
-/// Time limit for all missing documents together. The rest is requested later.
+/// The timeout of all missing documents together. The rest is requested later.
 const DOCUMENTS_PATIENCE: Duration = Duration::from_secs(30);
-/// Documents fetched at a time: enough to hide the way there and back.
+/// The number of documents that are requested concurrently: enough to hide the network delay.
 const FETCHES_AT_ONCE: usize = 4;
 const JSON: &str = "application/json";
 
@@ -65,7 +65,7 @@ pub type BuiltInKinds = BTreeMap<GroupVersionKind, Scope>;
 /// The fields of FieldCaches, by group, version and kind.
 pub type ExtraEntries = BTreeMap<GroupVersionKind, Vec<SelectableEntry>>;
 
-/// The fields of FieldCaches among those of these resources.
+/// The fields that FieldCaches add to these resources.
 pub fn extra_entries<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> ExtraEntries {
     let mut all = ExtraEntries::new();
     for resource in resources {
@@ -85,7 +85,7 @@ pub fn extra_entries<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> E
     all
 }
 
-/// Adds the fields to a document.
+/// Adds the fields of FieldCaches (`extra`) to an OpenAPI document.
 pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
     if !extra.is_empty() {
         selectable::append(document, &|group, version, kind| {
@@ -94,11 +94,14 @@ pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
     }
 }
 
-/// The documents of one cluster. One for the life of the connection: what it has fetched survives catalogs.
+/// The documents of one cluster. They exist as long as the connection: fetched documents are used by all later
+/// catalogs.
 pub struct ClusterDocuments {
     connection: Connection,
+    /// See [`BELIEVED_FOR`].
     believed_for: Duration,
-    /// What the values of a v3 document may take while it is made, and those of the v2 document.
+    /// The most memory that the value of a v3 document takes while its forms are created, in bytes, and that of the v2
+    /// document.
     most_memory: usize,
     most_memory_v2: usize,
     /// Locked during a request, so that concurrent callers share one.
@@ -108,28 +111,30 @@ pub struct ClusterDocuments {
     known: std::sync::Mutex<Known>,
 }
 
-/// What has been fetched, and what it was made for.
+/// The fetched documents, and what was added to them.
 #[derive(Default)]
 struct Known {
     v2: Option<KnownV2>,
     v2_requested_at: Option<Instant>,
-    /// By key: the URL with the cluster's hash, and the document.
+    /// By key: the URL, which contains the hash of the cluster, and the document.
     v3: BTreeMap<String, (String, Arc<DocumentForms>)>,
-    /// The memory of the documents.
+    /// The lengths of these documents.
     budget: Budget,
-    /// The URLs of those that do not fit, by key.
+    /// The URLs of documents that do not fit, by key.
     left_out: BTreeMap<String, String>,
-    /// Until when those that timed out are not requested again, and how long that is, by key.
+    /// By key of a document that timed out: when it can be requested again, and the length of the pause.
     slow: BTreeMap<String, (Instant, Duration)>,
-    /// The set of the last answer of the cluster, and when that was.
+    /// The documents that the last index of the cluster listed, and the time of its response.
     v3_set: Option<(Instant, Arc<DocumentSet>)>,
-    /// Keys of v3 documents that could not be fetched last; logged once for a streak.
+    /// Keys of v3 documents whose last request failed. Only the first failure in a row is logged.
     failing: BTreeSet<String>,
+    /// What is added to the documents.
     added: Arc<Added>,
+    /// Keys of documents that are not served.
     gone: Arc<BTreeSet<String>>,
-    /// Rises when `added` or `gone` changed: what was being fetched meanwhile is not for them.
+    /// Rises when `added` or `gone` changes. Documents that were being fetched meanwhile are then discarded.
     catalog: u64,
-    /// The time of the last change.
+    /// When `added` or `gone` changed last.
     changed: Option<Instant>,
 }
 
@@ -140,6 +145,7 @@ struct Added {
     extra: ExtraEntries,
 }
 
+/// The v2 document, with its entity tag and the hash of its bytes.
 #[derive(Clone)]
 struct KnownV2 {
     entity_tag: Option<HeaderValue>,
@@ -155,12 +161,14 @@ struct Missing {
 }
 
 /// The result of fetching a document.
-enum Came {
+enum FetchResult {
+    /// The body of the document.
     Body(Bytes),
-    /// The document exists, but does not fit.
+    /// The document exists, but exceeds the bounds.
     NoRoom,
+    /// The request failed quickly.
     Failed(RequestError),
-    /// The document failed, and it took long.
+    /// The request failed or timed out after a long time.
     Late(RequestError),
 }
 
@@ -171,7 +179,7 @@ impl fmt::Debug for ClusterDocuments {
 }
 
 impl ClusterDocuments {
-    /// No document has been fetched yet.
+    /// The documents of a cluster, none of which has been fetched yet.
     pub fn new(connection: Connection) -> ClusterDocuments {
         ClusterDocuments {
             connection,
@@ -197,7 +205,7 @@ impl ClusterDocuments {
     }
 
     /// Sets the built-in kinds, the fields that FieldCaches add, and the keys (`apis/G/V`) of documents that are not
-    /// shown. Never waits for the cluster.
+    /// served. Sends no request.
     pub async fn serve(&self, kinds: BuiltInKinds, extra: ExtraEntries, gone: BTreeSet<String>) {
         let mut known = self.known();
         let added = Added { kinds, extra };
@@ -219,7 +227,10 @@ impl ClusterDocuments {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The OpenAPI v2 document, read again if it has changed.
+    /// The OpenAPI v2 document, requested again if the last response is too old.
+    ///
+    /// # Errors
+    /// [`RequestError`] if the request fails, or the document takes too much memory.
     async fn v2(&self) -> Result<Arc<DocumentForms>, RequestError> {
         let _fetching = self.fetching_v2.lock().await;
         loop {
@@ -260,7 +271,11 @@ impl ClusterDocuments {
         }
     }
 
-    /// The OpenAPI v3 documents, read again if they have changed.
+    /// The OpenAPI v3 documents. Requests the index again if the last response is too old, and then the documents that
+    /// have changed.
+    ///
+    /// # Errors
+    /// [`RequestError`] if the index cannot be read. A missing document is not an error.
     async fn v3(&self) -> Result<Arc<DocumentSet>, RequestError> {
         let _fetching = self.fetching_v3.lock().await;
         loop {
@@ -284,15 +299,16 @@ impl ClusterDocuments {
             let arrived = self.fetch(missing).await;
             let mut known = self.known();
             if known.catalog == catalog {
-                let set = known.take(&wanted, arrived, &added);
+                let set = known.update(&wanted, arrived, &added);
                 known.v3_set = Some((Instant::now(), set.clone()));
                 return Ok(set);
             }
         }
     }
 
-    /// Fetches documents until all have arrived, or it has taken long enough. Documents that do not fit are not stored.
-    async fn fetch(&self, missing: Vec<Missing>) -> Vec<(Missing, Came)> {
+    /// Requests documents for at most [`DOCUMENTS_PATIENCE`]; those without a result then are left out of the return
+    /// value. If the bodies exceed the bounds together, the longest become [`FetchResult::NoRoom`].
+    async fn fetch(&self, missing: Vec<Missing>) -> Vec<(Missing, FetchResult)> {
         let begun = Instant::now();
         let is_any_late = AtomicBool::new(false);
         let fetch_missing = async |document: Missing| {
@@ -300,27 +316,27 @@ impl ClusterDocuments {
             let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
             let requested_at = Instant::now();
             let came = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
-                Ok(Ok(body)) if !weight::is_within(&body, self.most_memory) => Came::NoRoom,
-                Ok(Ok(body)) => Came::Body(body),
-                Ok(Err(error)) if requested_at.elapsed() > SHORT_DOCUMENT_PATIENCE => Came::Late(error),
-                Ok(Err(error)) => Came::Failed(error),
+                Ok(Ok(body)) if !weight::is_within(&body, self.most_memory) => FetchResult::NoRoom,
+                Ok(Ok(body)) => FetchResult::Body(body),
+                Ok(Err(error)) if requested_at.elapsed() > SHORT_DOCUMENT_PATIENCE => FetchResult::Late(error),
+                Ok(Err(error)) => FetchResult::Failed(error),
                 Err(_) => {
                     is_any_late.store(true, Ordering::Relaxed);
-                    Came::Late(self.connection.unexpected(&document.url, "no response in time"))
+                    FetchResult::Late(self.connection.unexpected(&document.url, "no response in time"))
                 }
             };
             Some((document, came))
         };
         let mut coming = pin!(stream::iter(missing).map(fetch_missing).buffered(FETCHES_AT_ONCE));
-        let (mut arrived, mut budget) = (Vec::<(Missing, Came)>::new(), Budget::default());
+        let (mut arrived, mut budget) = (Vec::<(Missing, FetchResult)>::new(), Budget::default());
         while let Some(one) = coming.next().await {
             let Some((document, came)) = one else { continue };
-            let length = if let Came::Body(body) = &came { body.len() } else { 0 };
+            let length = if let FetchResult::Body(body) = &came { body.len() } else { 0 };
             let left_out = budget.add(&document.key, document.is_built_in, length, document_budget::MOST_BYTES);
             arrived.push((document, came));
             if !left_out.is_empty() {
                 for (_, came) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
-                    *came = Came::NoRoom;
+                    *came = FetchResult::NoRoom;
                 }
             }
         }
@@ -329,14 +345,16 @@ impl ClusterDocuments {
 }
 
 impl Known {
-    /// Whether a response of that time is still valid.
+    /// Whether a response of that time is still used; false without one. `usually` is how long it is used if no
+    /// definition has changed recently.
     fn is_believed(&self, requested_at: Option<Instant>, usually: Duration) -> bool {
         let has_changed = self.changed.is_some_and(|changed| changed.elapsed() < AFTER_CHANGE);
         let most = if has_changed { BELIEVED_AFTER_CHANGE } else { usually };
         requested_at.is_some_and(|requested_at| requested_at.elapsed() < most)
     }
 
-    /// The documents to fetch: first those of built-in kinds, last those that failed before.
+    /// The documents of the index (`wanted`: URLs by key) that must be fetched: first those of built-in kinds, last
+    /// those that failed before.
     fn missing(&self, wanted: &BTreeMap<String, String>, added: &Added) -> Vec<Missing> {
         let now = Instant::now();
         let of_kind = |(group, version, _): &GroupVersionKind| match &**group {
@@ -361,11 +379,12 @@ impl Known {
         missing
     }
 
-    /// Makes the set of the documents that the cluster's index lists.
-    fn take(
+    /// Stores the results of requests (`arrived`), and logs the failures. Returns the set of all documents that the
+    /// index lists (`wanted`: URLs by key) and that are cached.
+    fn update(
         &mut self,
         wanted: &BTreeMap<String, String>,
-        arrived: Vec<(Missing, Came)>,
+        arrived: Vec<(Missing, FetchResult)>,
         added: &Arc<Added>,
     ) -> Arc<DocumentSet> {
         let gone: Vec<String> = self.v3.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
@@ -374,7 +393,7 @@ impl Known {
             self.budget.remove(key);
         }
         if !gone.is_empty() {
-            // They may fit again.
+            // Documents that were left out may fit now.
             self.left_out.clear();
         }
         let reported: BTreeSet<String> = self.left_out.keys().cloned().collect();
@@ -383,9 +402,9 @@ impl Known {
         let mut failing: BTreeSet<String> =
             self.failing.iter().filter(|key| self.slow.contains_key(*key)).cloned().collect();
         for (Missing { key, url, is_built_in }, came) in arrived {
-            let is_late = matches!(came, Came::Late(_));
+            let is_late = matches!(came, FetchResult::Late(_));
             match came {
-                Came::Body(body) => {
+                FetchResult::Body(body) => {
                     let left_out = self.budget.add(&key, is_built_in, body.len(), document_budget::MOST_BYTES);
                     self.slow.remove(&key);
                     failing.remove(&key);
@@ -396,12 +415,12 @@ impl Known {
                         }
                     }
                 }
-                Came::NoRoom => {
+                FetchResult::NoRoom => {
                     self.v3.remove(&key);
                     self.budget.remove(&key);
                     self.leave_out(key, url, &reported);
                 }
-                Came::Failed(error) | Came::Late(error) => {
+                FetchResult::Failed(error) | FetchResult::Late(error) => {
                     if is_late {
                         let pause = document_budget::next_pause(self.slow.get(&key).map(|(_, pause)| *pause));
                         self.slow.insert(key.clone(), (Instant::now() + pause, pause));
@@ -420,12 +439,12 @@ impl Known {
         Arc::new(DocumentSet::of_forms(v3))
     }
 
-    /// Leaves out a document that cannot be read, and logs that once.
+    /// Notes that a document exceeds the bounds. Logs that unless its key is in `reported`.
     fn leave_out(&mut self, key: String, url: String, reported: &BTreeSet<String>) {
         if !reported.contains(&key) {
             tracing::warn!(
                 document = %key,
-                "leaving out an OpenAPI document: its values take more than 256Mi of memory, or there are more than 4096 documents or 128Mi of them and it is one of the longest"
+                "leaving out an OpenAPI document: its values take more than 256Mi of memory, or it is one of the longest while there are more than 4096 documents or more than 128Mi of them"
             );
         }
         self.left_out.insert(key, url);
@@ -442,7 +461,7 @@ impl DocumentSource for ClusterDocuments {
     }
 }
 
-/// A builder of the document with the fields of built-in kinds and of FieldCaches added.
+/// The function that builds a document from its body, with the fields of built-in kinds and of FieldCaches added.
 fn annotated(body: Bytes, added: Arc<Added>) -> Box<dyn Fn() -> Value + Send + Sync> {
     Box::new(move || {
         let mut document = tree::shallow(&body, DOCUMENT_LEVELS).unwrap_or_default();
@@ -455,7 +474,7 @@ fn annotated(body: Bytes, added: Arc<Added>) -> Box<dyn Fn() -> Value + Send + S
     })
 }
 
-/// The published fields of a built-in kind.
+/// The selectable fields of a built-in kind.
 pub fn built_in_entries(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<SelectableEntry> {
     builtin::published_fields(group, version, kind, scope)
         .into_iter()

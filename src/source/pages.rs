@@ -25,7 +25,7 @@ pub(super) enum PageError {
     /// The bytes are not a list.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// A part has no end in sight.
+    /// A part is longer than its bound.
     #[error("{part} is longer than {most} bytes")]
     TooLong {
         /// The part.
@@ -33,7 +33,7 @@ pub(super) enum PageError {
         /// Its bound.
         most: usize,
     },
-    /// It is long, and so are the items that others wait for.
+    /// The memory budget for unfinished items is exhausted.
     #[error("there is no memory for a long item now")]
     NoRoom,
 }
@@ -49,7 +49,7 @@ pub(super) struct PageEnd {
     pub(super) remaining: Option<u64>,
 }
 
-/// Where the walk is.
+/// The position of the reader in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     /// Outside of the list's items.
@@ -78,22 +78,22 @@ pub(super) struct Page {
     needs_comma: bool,
     /// Whether a comma was read that no item follows yet.
     needs_item: bool,
-    /// White space since the last item.
+    /// Bytes of white space since the last item.
     gap: usize,
-    /// The start of an item that spans chunks.
+    /// The beginning of an item that continues in the next chunk.
     begun: BytesMut,
-    /// Its share of the memory for unfinished objects.
+    /// Its share of the memory budget for unfinished objects.
     share: UnfinishedShare,
-    /// Open brackets of the part that is walked: the rest, or an item.
+    /// Open brackets of the part that is being read: the rest, or an item.
     depth: usize,
     in_string: bool,
     is_escaped: bool,
 }
 
 impl Page {
-    /// A page of one of several readers, whose long items share this memory.
-    pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Page {
-        Page { share: UnfinishedShare::new(room), ..Page::default() }
+    /// A page for one of several readers, which share a memory budget for long items.
+    pub(super) fn with_budget(budget: &Arc<UnfinishedBudget>) -> Page {
+        Page { share: UnfinishedShare::new(budget), ..Page::default() }
     }
 
     /// Adds a chunk. All items of the previous one must have been taken.
@@ -101,17 +101,17 @@ impl Page {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
 
-    /// The next complete item: a slice of the chunk, or a copy if it was split.
+    /// The next complete item: a slice of the chunk, or a copy if it was split. `None` when the chunk is used up.
     ///
     /// # Errors
     /// [`PageError`]; no item can be taken afterwards.
     pub(super) fn next_item(&mut self) -> Result<Option<Bytes>, PageError> {
         while !self.chunk.is_empty() {
             match self.place {
-                Place::Around => self.around()?,
-                Place::Between => self.between()?,
+                Place::Around => self.read_around()?,
+                Place::Between => self.read_between()?,
                 Place::Inside => {
-                    if let Some(item) = self.inside()? {
+                    if let Some(item) = self.read_item()? {
                         return Ok(Some(item));
                     }
                 }
@@ -135,18 +135,18 @@ impl Page {
         Ok(PageEnd { version: page.version, next: page.next, remaining: page.remaining })
     }
 
-    /// The error for a member that is missing or at the wrong place.
+    /// The error for unexpected bytes at the current position.
     fn misplaced(&self, expected: &'static str) -> PageError {
         FrameError { offset: self.consumed, expected }.into()
     }
 
-    /// Removes bytes from the chunk.
+    /// Removes the first bytes of the chunk, and returns them.
     fn consume(&mut self, length: usize) -> Bytes {
         self.consumed += length;
         self.chunk.split_to(length)
     }
 
-    /// Reads one byte of a string; true at its end.
+    /// Reads one byte of a string; true if the string ends with it.
     fn walk_string(&mut self, byte: u8) -> bool {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -157,8 +157,8 @@ impl Page {
         !self.in_string
     }
 
-    /// Reads what surrounds the items, up to the first one.
-    fn around(&mut self) -> Result<(), PageError> {
+    /// Reads what surrounds the items, up to the first item or the end of the chunk.
+    fn read_around(&mut self) -> Result<(), PageError> {
         let mut length = 0;
         while let Some(&byte) = self.chunk.get(length) {
             length += 1;
@@ -196,8 +196,8 @@ impl Page {
         Ok(())
     }
 
-    /// Reads to the next item, or to the end of the items.
-    fn between(&mut self) -> Result<(), PageError> {
+    /// Reads one byte between two items. Changes the place if an item begins there, or the items end.
+    fn read_between(&mut self) -> Result<(), PageError> {
         let Some(&byte) = self.chunk.first() else { return Ok(()) };
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' => {
@@ -224,7 +224,7 @@ impl Page {
     }
 
     /// Reads an item; `None` if it continues in the next chunk.
-    fn inside(&mut self) -> Result<Option<Bytes>, PageError> {
+    fn read_item(&mut self) -> Result<Option<Bytes>, PageError> {
         let mut length = 0;
         let mut is_complete = false;
         while let Some(&byte) = self.chunk.get(length) {

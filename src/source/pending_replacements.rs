@@ -12,14 +12,15 @@ use futures::future::select_all;
 use crate::model::Gvr;
 use crate::registry::{GoneReason, LoadState, Resource};
 
-/// At most one a resource.
+/// The stores that are loading, at most one for each resource.
 #[derive(Debug, Default)]
 pub(super) struct PendingReplacements {
     loading: BTreeMap<Gvr, Arc<Resource>>,
 }
 
 impl PendingReplacements {
-    /// The resource to serve: the previous one while the new one has no store. `fresh` collects what must be loaded.
+    /// Returns the resource to serve: `previous`, the current one, while its replacement `wanted` is loading, otherwise
+    /// the replacement. Adds the replacement to `fresh`, the resources to load, unless an equal one is loading already.
     pub(super) fn choose(
         &mut self,
         previous: Option<&Arc<Resource>>,
@@ -42,7 +43,7 @@ impl PendingReplacements {
         };
         match served {
             Some(served) if !is_settled(&successor.state.load_state()) => {
-                // The readers of the old one request it.
+                // No client requests the replacement itself, so it is requested here.
                 successor.state.request_load();
                 self.loading.insert(gvr, successor);
                 served.clone()
@@ -51,21 +52,22 @@ impl PendingReplacements {
         }
     }
 
-    /// Notes that nothing replaces this resource any more.
-    pub(super) fn drop(&mut self, gvr: &Gvr) {
+    /// Cancels the replacement of a resource, if there is one.
+    pub(super) fn cancel(&mut self, gvr: &Gvr) {
         if let Some(obsolete) = self.loading.remove(gvr) {
             obsolete.state.end(GoneReason::Replaced);
         }
     }
 
-    /// Drops all but these resources.
+    /// Cancels the replacements of all resources but these.
     pub(super) fn retain(&mut self, served: &[Arc<Resource>]) {
         let gone: Vec<Gvr> =
             self.loading.keys().filter(|gvr| !served.iter().any(|resource| resource.gvr == **gvr)).cloned().collect();
-        gone.iter().for_each(|gvr| self.drop(gvr));
+        gone.iter().for_each(|gvr| self.cancel(gvr));
     }
 
-    /// Waits until a new one can replace its previous one. Safe to drop at any point.
+    /// Waits until a replacement is loaded or has failed: a new catalog can then serve it. Forever if none is loading.
+    /// Safe to drop at any point.
     pub(super) async fn settled(&self) {
         let waits = self.loading.values().map(|resource| {
             let mut states = resource.state.subscribe();
@@ -82,8 +84,8 @@ impl PendingReplacements {
     }
 }
 
-/// Whether there is a store, or nothing to wait for. Without permission to read the new one the old one must not be
-/// served either. Where memory is missing for both, the old one makes room for it.
+/// Whether a replacement must be served now: its store is complete, or waiting is useless. Without permission to read
+/// it, the old store must not be served either. Without memory for both, the old store is unloaded.
 fn is_settled(state: &LoadState) -> bool {
     matches!(state, LoadState::Ready(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) | LoadState::Gone(_))
 }

@@ -13,10 +13,11 @@ use tokio::time::Instant;
 use crate::model::Gvr;
 use crate::registry::{Catalog, GoneReason, LoadPhase, LoadState, Resource};
 
-/// How many resources one line names.
+/// How many resources one log line names.
 const MOST_NAMES: usize = 8;
 
-/// Runs the sync of a resource, and logs each time that it was loaded, and its end.
+/// Runs the sync of a resource (`keeping`) to its end, and returns its result. Logs each time the resource has loaded,
+/// and why it ended.
 pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<Output = Left>) -> Left {
     let left = tokio::select! {
         biased;
@@ -38,7 +39,7 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
     left
 }
 
-/// Logs each time the resource has loaded.
+/// Logs each time the resource has loaded, with the duration. Never returns.
 async fn follow(resource: &Resource) -> Infallible {
     let mut phases = resource.state.phases();
     let mut begun = Instant::now();

@@ -17,7 +17,7 @@ use super::self_check::SelfCheck;
 use crate::model::quantity::Bytes;
 use crate::registry::{Account, LoadState, Memory, OverMemory, Resource, ResourceState};
 
-/// A store without requests for this long is unloaded (design: what is cached).
+/// A store without requests for this long is unloaded.
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How often the resource is checked for being idle.
 const IDLE_CHECK: Duration = Duration::from_secs(60);
@@ -26,29 +26,30 @@ const IDLE_CHECK: Duration = Duration::from_secs(60);
 pub(super) struct ResourceSync {
     /// The resource.
     pub(super) resource: Arc<Resource>,
-    /// Loaded at once and never forgotten.
+    /// Whether it is loaded at once and never unloaded.
     pub(super) is_pinned: bool,
-    /// The memory that counts it.
+    /// Counts the memory of the store, and rejects it above the limit.
     pub(super) memory: Arc<Memory>,
 }
 
-/// How often it is checked whether memory is available for a store that was rejected.
+/// How often a rejected store checks whether memory is available.
 const MEMORY_CHECK: Duration = Duration::from_secs(1);
 
 impl ResourceSync {
-    /// Publishes why the resource is not loaded, and waits until memory is available. The memory that it has needed is
-    /// assumed for as long as an unused store stays loaded. After that it may have become smaller.
+    /// Publishes why the resource is not loaded, and waits until memory is available for it. At first that is as much
+    /// as its store had when it was rejected. After the time for which an unused store stays loaded, any free memory is
+    /// enough, because the resource may have become smaller. Then the resource waits for a request.
     async fn wait_for_memory(&self, over: OverMemory) {
         tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
         let needed = over.needed;
         self.resource.state.publish(LoadState::OverMemory(over));
-        let room = async {
-            while self.memory.refuses(needed).is_some() {
+        let enough_memory = async {
+            while self.memory.rejection(needed).is_some() {
                 sleep(MEMORY_CHECK).await;
             }
         };
-        if timeout(FORGET_AFTER, room).await.is_err() {
-            while self.memory.refuses(Bytes::default()).is_some() {
+        if timeout(FORGET_AFTER, enough_memory).await.is_err() {
+            while self.memory.rejection(Bytes::default()).is_some() {
                 sleep(MEMORY_CHECK).await;
             }
         }
@@ -56,7 +57,9 @@ impl ResourceSync {
     }
 }
 
-/// Syncs one resource while it is requested and served. Returns the account of the memory of its last store.
+/// Syncs one resource: loads it on request, follows it, and unloads it when it is idle, until it is no longer served.
+/// `delay` is how long to wait first, and `check` compares the store with the source. Returns the account of the memory
+/// of its last store, which watches may still use; `None` if no store is loaded at the end.
 pub(super) async fn sync_resource(
     connection: Connection,
     kept: ResourceSync,
@@ -66,14 +69,14 @@ pub(super) async fn sync_resource(
 ) -> Option<Account> {
     let ResourceSync { resource, is_pinned: pinned, memory } = &kept;
     let pinned = *pinned;
-    // Without the definitions nothing of the others is known.
+    // CRDs are loaded whatever the limit is: without them, no custom resource is known.
     let may_be_refused = resource.gvr != crd_gvr();
     tokio::select! {
         () = sleep(delay) => {}
         () = gone(&resource.state) => return None,
     }
     let mut demands = resource.state.load_requests();
-    // Demands are counted, so that one that came before this task first ran is not missed.
+    // Requests are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
     loop {
         if !pinned {
@@ -82,7 +85,7 @@ pub(super) async fn sync_resource(
                 () = gone(&resource.state) => return None,
             }
         }
-        if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
+        if let Some(over) = memory.rejection(Bytes::default()).filter(|_| may_be_refused) {
             tokio::select! {
                 () = kept.wait_for_memory(over) => {}
                 () = gone(&resource.state) => return None,
@@ -92,7 +95,7 @@ pub(super) async fn sync_resource(
             continue;
         }
         resource.state.freshness().forget();
-        resource.state.loading(0);
+        resource.state.publish_progress(0);
         let mut feed = Feed::new(resource.clone(), settings.history).accounted(memory, may_be_refused);
         let refusal = feed.refusal();
         loop {
@@ -100,7 +103,7 @@ pub(super) async fn sync_resource(
                 // First, so that a rejected list is not requested again.
                 biased;
                 () = refusal.notified() => {
-                    let needed = feed.refused().unwrap_or_default();
+                    let needed = feed.refused_bytes().unwrap_or_default();
                     if feed.is_ready() {
                         tracing::warn!(
                             resource = %resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
@@ -108,7 +111,7 @@ pub(super) async fn sync_resource(
                         );
                     }
                     drop(feed);
-                    let over = memory.refuses(needed).unwrap_or(OverMemory {
+                    let over = memory.rejection(needed).unwrap_or(OverMemory {
                         limit: memory.limit().unwrap_or_default(),
                         held: memory.held(),
                         needed,
@@ -129,11 +132,11 @@ pub(super) async fn sync_resource(
                     return feed.into_account();
                 }
                 () = gone(&resource.state) => return feed.into_account(),
-                // Follows again, from a list that relies on nothing.
+                // The next iteration follows again, from a new list.
                 () = mismatch(&mut check) => feed.invalidate(),
                 seen = idle(&resource.state), if !pinned => {
                     tracing::info!(resource = %resource.gvr, "unloaded: no requests for 15 minutes");
-                    // A demand that comes after the last look starts the next load.
+                    // A request that comes after the last check starts the next load.
                     served = seen;
                     if let Some(departure) = resource.state.departure() {
                         resource.state.end(departure.reason());
@@ -147,13 +150,14 @@ pub(super) async fn sync_resource(
     }
 }
 
-/// How long the last snapshot of a resource that is gone stays for watches that have not sent all of it.
+/// How long the last snapshot of an ended resource stays for watches that have not sent all of it.
 const LAST_COPY: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether such watches are left.
+/// How often to check whether such watches are left.
 const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
 
-/// Releases the last snapshot of a resource that is gone. Until then its memory counts for the next store.
+/// Releases the last snapshot of an ended resource when its watches have ended, or after [`LAST_COPY`]. Then drops
+/// `account`: until then its memory counts against the limit.
 pub(super) async fn release_last_snapshot(resource_state: &ResourceState, account: Option<Account>) {
     let until = Instant::now() + LAST_COPY;
     while resource_state.open_watches() > 0 && Instant::now() < until {
@@ -163,7 +167,7 @@ pub(super) async fn release_last_snapshot(resource_state: &ResourceState, accoun
     drop(account);
 }
 
-/// Waits until a check finds that the store is wrong.
+/// Waits until the check finds a difference between store and source; forever without a check.
 async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     match check {
         Some(check) => check.mismatch().await,
@@ -178,7 +182,8 @@ async fn gone(resource_state: &ResourceState) {
     let _ = states.wait_for(|state| matches!(state, LoadState::Gone(_))).await;
 }
 
-/// Waits until there was no request for long; returns the number of requests at that time.
+/// Waits until there was neither a request nor an open watch for [`FORGET_AFTER`]. Returns the number of requests at
+/// that time.
 async fn idle(resource_state: &ResourceState) -> u64 {
     let demands = resource_state.load_requests();
     let mut seen = *demands.borrow();

@@ -18,14 +18,14 @@ use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
 use crate::registry::{ApiGroup, Dropped, Resource, ResourceOrigin, Subresource};
 
-/// The most memory that the values of a definition take while it is read, in bytes. The longest definitions of plain
+/// The most memory that the value of a definition takes while it is read, in bytes. The longest definitions of plain
 /// fields that etcd accepts by default need two thirds of it.
 const MOST_DEFINITION_MEMORY: usize = 96 << 20;
 
-/// Reads a CustomResourceDefinition.
+/// Parses a CustomResourceDefinition.
 ///
 /// # Errors
-/// Why it cannot be served: it is malformed, nests deeper than [`DEFINITION_LEVELS`], or has too many values.
+/// Why it cannot be served: it is malformed, nests deeper than [`DEFINITION_LEVELS`], or takes too much memory.
 pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
     if !weight::is_within(json, MOST_DEFINITION_MEMORY) {
         return Err(format!("its values would take more than {MOST_DEFINITION_MEMORY} bytes of memory"));
@@ -37,8 +37,8 @@ pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
     Crd::read(&document).map_err(|error| error.to_string())
 }
 
-/// A definition of another version with unchanged contents. Its specification has a generation; of the rest only one
-/// condition is read.
+/// Avoids parsing a definition again if its specification has not changed. If `json` has the uid and the generation of
+/// `known`, returns `known`, with the current condition Established. `None`: it must be parsed.
 pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<Crd>> {
     let tree = Tree::read(json).ok()?;
     let document = Json::root(Some(&tree));
@@ -60,12 +60,12 @@ pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<
     Some(Arc::new(Crd { established, ..(**known).clone() }))
 }
 
-/// Resources of definitions, made once for each state of a definition.
+/// The resources of definitions, by name of the definition. They are created once for each state of a definition.
 #[derive(Debug, Default)]
 pub(super) struct CustomResources(BTreeMap<String, (Arc<Crd>, Vec<Resource>)>);
 
 impl CustomResources {
-    /// Creates the resources of a definition; false if they exist.
+    /// Creates the resources of a definition. False if they exist for this state of the definition.
     pub(super) fn make(&mut self, crd: &Arc<Crd>) -> bool {
         if self.0.get(&crd.name).is_some_and(|(known, _)| Arc::ptr_eq(known, crd)) {
             return false;
@@ -75,24 +75,25 @@ impl CustomResources {
         true
     }
 
-    /// Removes all but those of these definitions.
+    /// Removes the resources of all definitions but these.
     pub(super) fn retain(&mut self, crds: &[Arc<Crd>]) {
         let names: BTreeSet<&str> = crds.iter().map(|crd| &*crd.name).collect();
         self.0.retain(|name, _| names.contains(&**name));
     }
 
-    /// The resources that were created for a definition, without data.
+    /// The resources that [`CustomResources::make`] created for a definition, each with a new, empty state.
     pub(super) fn of_definition(&self, crd: &Crd) -> impl Iterator<Item = Resource> {
         self.0.get(&crd.name).into_iter().flat_map(|(_, made)| made).map(Resource::with_new_state)
     }
 }
 
-/// All versions of a definition.
+/// The resources of all versions of a definition, served or not.
 pub(super) fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
     crd.versions.iter().map(|version| crd.gvr(&version.name))
 }
 
-/// The resource for a discovered built-in one.
+/// The resource for a built-in one that discovery lists. `minor` is the minor version of Kubernetes, on which
+/// deprecation warnings depend.
 pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
     Resource {
         gvr: found.gvr.clone(),
@@ -116,7 +117,7 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
     }
 }
 
-/// The resource of one version of a CRD; also folder mode's.
+/// The resource of one version of a CRD. Folder mode uses it too.
 pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
     let mut subresources = Vec::new();
     if version.has_status {
@@ -151,14 +152,16 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
     }
 }
 
-/// First eight bytes of SHA-256 of `GROUP/STORAGE VERSION/KIND` (apiserver `endpoints/discovery/storageversionhash.go`).
+/// The first eight bytes of the SHA-256 of `GROUP/STORAGE VERSION/KIND`, as base64 (apiserver
+/// `endpoints/discovery/storageversionhash.go`).
 fn storage_version_hash(crd: &Crd) -> String {
     let storage = crd.versions.iter().find(|version| version.storage).map_or("", |version| &*version.name);
     let digest = Sha256::digest(format!("{}/{storage}/{}", crd.group, crd.names.kind));
     base64::engine::general_purpose::STANDARD.encode(&digest[..8])
 }
 
-/// The groups in the cluster's order. Those of CRDs that discovery lacks follow by name.
+/// The groups with a version that is served (`resources`), in the cluster's order. Groups of CRDs that discovery lacks
+/// follow by name.
 pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<ApiGroup> {
     let served: BTreeSet<(&str, &str)> =
         resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();
@@ -191,7 +194,7 @@ pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Reso
     groups
 }
 
-/// Versions, preferred ones first.
+/// Sorts versions as Kubernetes does, the preferred one first.
 fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
     let mut versions: Vec<String> = versions.into_iter().collect();
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));

@@ -20,26 +20,26 @@ use tokio::sync::mpsc;
 
 use super::folder::{BuiltInKindLookup, FieldJudge, File, Files, FolderDelta, FolderProblem, FolderState};
 
-/// How long events are gathered before the folder is read: an editor writes a file in several steps.
+/// How long events are collected before the folder is read: an editor writes a file in several steps.
 const GATHER: Duration = Duration::from_millis(100);
-/// How often the folder is read although nothing was noticed.
+/// How often the folder is scanned without a reported change.
 pub const REPEAT: Duration = Duration::from_secs(10);
 /// Larger files are reported and not read; a manifest is bounded by what etcd takes, 1.5 MiB an object.
 const MAX_FILE: u64 = 256 << 20;
-/// Directories inside each other that are read.
+/// The deepest level of nested directories that is read.
 const MAX_DIRECTORIES: usize = 100;
 
-/// A file that changed more recently than this before it was read is read again. A second write within one tick of the
-/// file system's clock would not show. Two seconds is the coarsest clock in use (FAT).
+/// In seconds. A file that changed more recently than this before it was read is read again. A second write within one
+/// tick of the file system's clock would not show. Two seconds is the coarsest clock in use (FAT).
 const SETTLED_AFTER: i64 = 2;
 
-/// Looks at one folder again and again.
+/// Scans one folder repeatedly.
 #[derive(Debug)]
 pub struct Scanner {
     root: PathBuf,
-    /// Takes the time, in seconds since 1970.
+    /// Returns the time, in seconds since 1970.
     clock: fn() -> i64,
-    /// What was read last, with its metadata.
+    /// The files of the last scan with their metadata, by path, without those that changed too recently.
     known: BTreeMap<String, (Stamp, File)>,
 }
 
@@ -56,7 +56,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// The facts of a file that change with its content.
+    /// The metadata of a file that change with its content.
     fn from_metadata(facts: &std::fs::Metadata) -> Stamp {
         Stamp {
             device: facts.dev(),
@@ -67,7 +67,7 @@ impl Stamp {
         }
     }
 
-    /// Whether a later change is certain to change the stamp.
+    /// Whether every change after `now` is certain to change the stamp. `now` is in seconds since 1970.
     fn is_settled(&self, now: i64) -> bool {
         self.modified.0.max(self.changed.0) + SETTLED_AFTER < now
     }
@@ -91,7 +91,7 @@ impl Scanner {
     /// allocation as before. Paths are relative to the folder, with `/` between their parts.
     ///
     /// # Errors
-    /// The folder itself cannot be read; trouble with a single file is a problem in the answer.
+    /// The folder itself cannot be read. A file that cannot be read is one of the returned problems.
     pub fn scan(&mut self) -> io::Result<(Files, Vec<FolderProblem>)> {
         let mut scan = Scan {
             now: (self.clock)(),
@@ -102,7 +102,7 @@ impl Scanner {
             seen: HashSet::new(),
         };
         scan.seen.insert(self.root.canonicalize()?);
-        scan.directory(&self.root, "")?;
+        scan.scan_directory(&self.root, "")?;
         let Scan { found, files, problems, .. } = scan;
         self.known = found;
         Ok((files, problems))
@@ -126,12 +126,13 @@ impl Scanner {
     }
 }
 
-/// One look.
+/// One scan in progress.
 struct Scan<'a> {
     /// Seconds since 1970.
     now: i64,
+    /// Files of the last scan.
     known: &'a BTreeMap<String, (Stamp, File)>,
-    /// What is known for the next look.
+    /// Files for the next scan; see [`Scanner::known`].
     found: BTreeMap<String, (Stamp, File)>,
     files: Files,
     problems: Vec<FolderProblem>,
@@ -140,8 +141,11 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Scans a directory.
-    fn directory(&mut self, directory: &Path, relative: &str) -> io::Result<()> {
+    /// Scans a directory. `relative` is its path relative to the folder. Problems below it do not end the scan.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    fn scan_directory(&mut self, directory: &Path, relative: &str) -> io::Result<()> {
         let mut entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
@@ -152,26 +156,29 @@ impl Scan<'_> {
             }
             let path = entry.path();
             let relative = if relative.is_empty() { name.into_owned() } else { format!("{relative}/{name}") };
-            if let Err(error) = self.entry(&path, &relative)
+            if let Err(error) = self.scan_entry(&path, &relative)
                 // It went away between being listed and being read.
                 && error.kind() != io::ErrorKind::NotFound
             {
-                self.problem(&relative, error.to_string());
+                self.add_problem(&relative, error.to_string());
             }
         }
         Ok(())
     }
 
-    /// Scans a file or a directory.
-    fn entry(&mut self, path: &Path, relative: &str) -> io::Result<()> {
+    /// Scans a file or a directory. `relative` is its path relative to the folder.
+    ///
+    /// # Errors
+    /// It cannot be read, or does not exist any more.
+    fn scan_entry(&mut self, path: &Path, relative: &str) -> io::Result<()> {
         let facts = std::fs::metadata(path)?;
         if facts.is_dir() {
             if relative.split('/').count() > MAX_DIRECTORIES {
-                self.problem(relative, format!("deeper than {MAX_DIRECTORIES} directories, not read"));
+                self.add_problem(relative, format!("deeper than {MAX_DIRECTORIES} directories, not read"));
                 return Ok(());
             }
             if self.seen.insert(path.canonicalize()?) {
-                self.directory(path, relative)?;
+                self.scan_directory(path, relative)?;
             }
             return Ok(());
         }
@@ -179,7 +186,7 @@ impl Scan<'_> {
             return Ok(());
         }
         if facts.len() > MAX_FILE {
-            self.problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
+            self.add_problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
             return Ok(());
         }
         let stamp = Stamp::from_metadata(&facts);
@@ -187,7 +194,7 @@ impl Scan<'_> {
             Some((known, file)) if *known == stamp => file.clone(),
             _ => {
                 let Some(bytes) = read_bounded(path)? else {
-                    self.problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
+                    self.add_problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
                     return Ok(());
                 };
                 File { bytes: Arc::from(bytes), modified: facts.mtime() }
@@ -200,15 +207,15 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Adds a problem of a file.
-    fn problem(&mut self, file: &str, cause: String) {
+    /// Adds a problem of a file, at its first line.
+    fn add_problem(&mut self, file: &str, cause: String) {
         self.problems.push(FolderProblem { file: file.to_owned(), line: 1, cause });
     }
 }
 
-/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever its metadata is. The length is 0 for files
-/// that the kernel generates when they are read, to which a link can point. A file can also grow. Does not wait for
-/// bytes that have not arrived.
+/// The bytes of a file; `None` if there are more than [`MAX_FILE`]. The length in its metadata is not used. It is 0 for
+/// files that the kernel generates when they are read, to which a link can point, and a file can grow. Does not wait
+/// for bytes that have not arrived.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -218,7 +225,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok((read as u64 <= MAX_FILE).then_some(bytes))
 }
 
-/// Whether a name is skipped: hidden files, and what editors leave beside a file.
+/// Whether a name is skipped: hidden files, and backup and lock files of editors.
 fn is_passed_over(name: &str) -> bool {
     name.starts_with(['.', '#']) || name.ends_with('~')
 }
@@ -239,9 +246,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts listening; call it before the first reading, so that nothing falls between.
+    /// Starts to receive the events of the system. Call it before the first scan, so that no change is missed.
     ///
-    /// The text is why the system's events are missing, if they are: the folder is then read every `repeat` only.
+    /// Also returns why the system reports no events, or `None` if it does. Without events, the folder is only scanned
+    /// every `repeat`.
     pub fn start(root: &Path, repeat: Duration) -> (Follower, Option<String>) {
         let (sender, signals) = mpsc::channel(1);
         // A full queue has a signal already, and a closed one has no receiver.
@@ -261,12 +269,12 @@ impl Follower {
         (Follower { signals, repeat, _watcher: watcher }, trouble)
     }
 
-    /// Waits until the folder may have changed. Cancelling loses nothing that the next scan would not find.
+    /// Waits until the folder may have changed. Dropping the future loses nothing that the next scan would not find.
     pub async fn wait(&mut self) {
         tokio::select! {
             Some(()) = self.signals.recv() => {
                 tokio::time::sleep(GATHER).await;
-                // What came meanwhile is part of the next look.
+                // What came meanwhile is part of the next scan.
                 while self.signals.try_recv().is_ok() {}
             }
             () = tokio::time::sleep(self.repeat) => {}

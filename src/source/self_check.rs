@@ -29,21 +29,21 @@ use crate::store::Snapshot;
 /// The default interval of checks of a store.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
-/// The shortest interval that is taken: below it a check would mostly measure itself.
+/// The shortest interval: with a shorter one, checks would mostly measure their own load.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pause after a check is at least this many times as long as the check. A store of a million objects must not load
-/// its source with metadata.
+/// The pause after a check is about this many times as long as the check, or longer. A store of a million objects must
+/// not load its source with lists of metadata.
 const REST: u32 = 20;
 
-/// A mismatch that persists after the store was read again has another cause; each doubles the interval, at most this
-/// often.
+/// Each mismatch after another doubles the interval, at most this often: if listing again did not help, the cause
+/// persists.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// A check that takes longer is given up: one at a time is made, and a source decides how long its lists take.
+/// The timeout of a check: only one runs at a time, and a source decides how long its lists take.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Objects that are summed up before the task yields.
+/// The task yields after it has hashed this many objects.
 const STEP: usize = 4_096;
 
 /// How one check ended.
@@ -53,9 +53,9 @@ pub enum CheckResult {
     Same,
     /// They differ, and a second list confirms that.
     Differs(Difference),
-    /// They could not be compared this time; the text has the reason.
+    /// They could not be compared this time, for this reason.
     Skipped(String),
-    /// The source gave no list.
+    /// The request for the list failed.
     Failed(RequestError),
 }
 
@@ -89,9 +89,9 @@ pub struct Difference {
 pub struct Differing {
     /// Its key.
     pub key: String,
-    /// Its version at the source, and in the store; `None` where it is absent.
+    /// The version of the object at the source; `None` where it is absent.
     pub listed: Option<Version>,
-    /// The version of the object in the store; see `listed`.
+    /// The version of the object in the store; `None` where it is absent.
     pub stored: Option<Version>,
 }
 
@@ -109,16 +109,16 @@ pub struct SelfCheck<P> {
     pages: P,
     resource: Arc<Resource>,
     interval: Duration,
-    /// One check at a time in the whole process.
+    /// Held during a check: one at a time in the whole process.
     turn: Arc<Semaphore>,
     /// Mismatches since the last check that found none.
     mismatches: u32,
-    /// Whether the last one failed, which is logged once.
+    /// Whether the last check failed, which is logged once.
     has_failed: bool,
 }
 
 impl<P: Pages> SelfCheck<P> {
-    /// Checks this resource about once in `interval`, one check at a time.
+    /// Checks this resource about once in `interval`. A check holds `turn`, so only one runs at a time.
     pub fn new(pages: P, resource: Arc<Resource>, interval: Duration, turn: Arc<Semaphore>) -> SelfCheck<P> {
         let interval = interval.max(SHORTEST_INTERVAL);
         SelfCheck { pages, resource, interval, turn, mismatches: 0, has_failed: false }
@@ -136,7 +136,7 @@ impl<P: Pages> SelfCheck<P> {
                 let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
                 begun = Instant::now();
                 let checking = check(&self.pages, &path, &selection, &self.resource.state);
-                let late = |_| CheckResult::Skipped(format!("it takes longer than {} s", LONGEST.as_secs()));
+                let late = |_| CheckResult::Skipped(format!("the check took longer than {} s", LONGEST.as_secs()));
                 timeout(LONGEST, checking).await.unwrap_or_else(late)
             };
             took = begun.elapsed();
@@ -146,7 +146,9 @@ impl<P: Pages> SelfCheck<P> {
         }
     }
 
-    /// Half to one and a half times the interval: checks of many resources and processes do not coincide.
+    /// The pause before the next check: half to one and a half times the interval, so that checks of many resources and
+    /// processes do not coincide. It is longer after mismatches, and after a check that took long. `took` is the
+    /// duration of the last check.
     fn pause(&self, took: Duration) -> Duration {
         let doubled = self.interval * 2u32.pow(self.mismatches.min(MOST_DOUBLINGS));
         let due = doubled.max(took * REST);
@@ -154,7 +156,7 @@ impl<P: Pages> SelfCheck<P> {
         due.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// Counts and logs a result; true for a mismatch.
+    /// Counts and logs the result of a check; true for a mismatch.
     fn record(&mut self, verdict: CheckResult) -> bool {
         let gvr = &self.resource.gvr;
         self.resource.state.checks().count(verdict.outcome());
@@ -166,7 +168,7 @@ impl<P: Pages> SelfCheck<P> {
                 let first = first.map_or_else(|| "not known".to_owned(), |first| first.to_string());
                 tracing::error!(
                     resource = %gvr, version = %version, listed, stored, first,
-                    "the store differs from its source: listing it again, watches end with 410 Expired"
+                    "the store differs from its source: listing all objects again, watches end with 410 Expired"
                 );
                 return true;
             }
@@ -182,8 +184,8 @@ impl<P: Pages> SelfCheck<P> {
     }
 }
 
-/// Compares a store with the list at `path` with the further query parameters `selection`; a difference counts when a
-/// second list finds it too.
+/// Compares a store with the list at `path`. `selection` is appended to each path as further query parameters. A
+/// difference counts only if a second list shows one too.
 pub async fn check(pages: &impl Pages, path: &str, selection: &str, resource_state: &ResourceState) -> CheckResult {
     let compared = async {
         if compare(pages, (path, selection), resource_state, false).await?.is_none() {
@@ -194,41 +196,45 @@ pub async fn check(pages: &impl Pages, path: &str, selection: &str, resource_sta
     match compared.await {
         Ok(None) => CheckResult::Same,
         Ok(Some(difference)) => CheckResult::Differs(difference),
-        Err(Unable::Skipped(reason)) => CheckResult::Skipped(reason),
-        Err(Unable::Failed(error)) => CheckResult::Failed(error),
+        Err(CompareError::Skipped(reason)) => CheckResult::Skipped(reason),
+        Err(CompareError::Failed(error)) => CheckResult::Failed(error),
     }
 }
 
-/// Why there is nothing to compare.
-enum Unable {
+/// Why store and source could not be compared.
+enum CompareError {
     Skipped(String),
     Failed(RequestError),
 }
 
-impl From<RequestError> for Unable {
-    fn from(error: RequestError) -> Unable {
+impl From<RequestError> for CompareError {
+    fn from(error: RequestError) -> CompareError {
         match error {
             RequestError::Status { code: 410, .. } => {
-                Unable::Skipped("the source no longer has the version".to_owned())
+                CompareError::Skipped("the source no longer has the version".to_owned())
             }
             RequestError::Status { too_large_version: true, .. } => {
-                Unable::Skipped("the source has not reached the version".to_owned())
+                CompareError::Skipped("the source has not reached the version".to_owned())
             }
             other @ (RequestError::Unreachable { .. } | RequestError::Status { .. } | RequestError::Broken { .. }) => {
-                Unable::Failed(other)
+                CompareError::Failed(other)
             }
         }
     }
 }
 
-/// Compares once. `names` finds the first difference, for which the state of the store is retained until the list ends.
+/// Compares once; `None` if both sides are equal. With `names`, it also finds the first object that differs, and
+/// retains the state of the store until the list ends.
+///
+/// # Errors
+/// The two could not be compared.
 async fn compare(
     pages: &impl Pages,
     (path, selection): (&str, &str),
     resource_state: &ResourceState,
     names: bool,
-) -> Result<Option<Difference>, Unable> {
-    let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
+) -> Result<Option<Difference>, CompareError> {
+    let skipped = |reason: &str| Err(CompareError::Skipped(reason.to_owned()));
     if resource_state.is_relisting() {
         return skipped("a full list is being read");
     }
@@ -273,7 +279,7 @@ async fn compare(
     Ok((listed != stored).then_some(difference))
 }
 
-/// The sum of a store without these objects.
+/// The sum of the objects of a snapshot, without those whose keys are in `ignored`.
 pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
     let mut sum = Sum::default();
     for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
@@ -287,8 +293,9 @@ pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> S
     sum
 }
 
-/// Whether a key is the key of one object alone. kube-apiserver does not check names of all kinds, and its JSON has
-/// U+FFFD for each byte that is not UTF-8. So two objects can have equal names there. A store has one of them.
+/// Whether only one object can have this key. kube-apiserver does not check names of all kinds, and its JSON has U+FFFD
+/// for each byte that is not UTF-8. So two objects can have equal names there, of which a store has one. Such objects
+/// are not compared.
 fn identifies(key: &str) -> bool {
     !key.contains(char::REPLACEMENT_CHARACTER)
 }
@@ -316,14 +323,18 @@ impl Sum {
     }
 }
 
-/// Walks a store and a list in the same order, up to the first difference.
+/// Walks a store and a list in the order of keys, up to the first difference.
 struct InStep<'a> {
     snapshot: Snapshot,
+    /// Keys of objects that are not compared.
     ignored: &'a BTreeSet<String>,
-    /// The last object of the store that the list has, too.
+    /// The key of the last object that is equal on both sides.
     passed: Option<Key>,
+    /// The key of the last object of the list.
     last: Option<Key>,
+    /// Whether the list is in the order of keys so far.
     is_in_order: bool,
+    /// The first difference.
     found: Option<Differing>,
 }
 
@@ -333,7 +344,7 @@ impl<'a> InStep<'a> {
         InStep { snapshot, ignored, passed: None, last: None, is_in_order: true, found: None }
     }
 
-    /// The next object of the store that is not ignored.
+    /// The next object of the store, as one that the list lacks; `None` at the end of the store.
     fn next_stored(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
         let mut stored = self.snapshot.range(from).map(|(_, object)| object);
@@ -362,7 +373,7 @@ impl<'a> InStep<'a> {
         };
     }
 
-    /// The first difference, at the end of the list.
+    /// The first difference, after the whole list. `None` if there is none, or the list is not in the order of keys.
     fn finish(self) -> Option<Differing> {
         if !self.is_in_order {
             return None;

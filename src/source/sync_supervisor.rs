@@ -20,7 +20,7 @@ pub struct SyncSupervisor {
     running: HashMap<Id, RunningSync>,
 }
 
-/// A running sync task.
+/// A running sync task, with the time of its start.
 #[derive(Debug)]
 struct RunningSync {
     resource: Arc<Resource>,
@@ -33,7 +33,7 @@ struct RunningSync {
 pub struct PanickedTask {
     /// Its resource.
     pub resource: Arc<Resource>,
-    /// To wait before: whatever it fell over may still be there.
+    /// How long to wait before the restart, because the cause of the panic may still exist.
     pub delay: Duration,
     backoff: Backoff,
 }
@@ -46,27 +46,27 @@ impl SyncSupervisor {
         self.spawn(resource, sync, Backoff::new(seed));
     }
 
-    /// Starts a sync task in place of one that panicked; the new one waits for the delay itself.
+    /// Starts a sync task in place of one that panicked. The new task itself must wait for the delay.
     pub fn replace(&mut self, panicked: PanickedTask, sync: impl Future<Output = ()> + Send + 'static) {
         self.spawn(panicked.resource, sync, panicked.backoff);
     }
 
-    /// Starts a task with the backoff of its resource.
+    /// Starts a task, which takes over the back-off of an earlier one.
     fn spawn(&mut self, resource: Arc<Resource>, sync: impl Future<Output = ()> + Send + 'static, backoff: Backoff) {
         let task = self.tasks.spawn(sync);
         self.running.insert(task.id(), RunningSync { resource, since: Instant::now(), backoff });
     }
 
-    /// Waits until a task has ended; `None` immediately when there is none. One that ended with its resource is
-    /// forgotten. One that panicked is returned: its readers wait for the new store instead of reading the last state
-    /// of the old one forever. Safe to drop at any point.
+    /// Waits until a task ends. Returns `None` immediately if there is none, and `Some(None)` for a task that ended
+    /// because its resource did. A task that panicked is returned for its restart: until then, readers wait for a new
+    /// store instead of reading the last state of the old one forever. Safe to drop at any point.
     pub async fn next_ended(&mut self) -> Option<Option<PanickedTask>> {
         let ended = self.tasks.join_next_with_id().await?;
-        Some(self.ended(ended))
+        Some(self.handle_end(ended))
     }
 
-    /// Handles a task that ended; returns it if it panicked.
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<PanickedTask> {
+    /// Removes a task that ended. Returns it if it panicked, which is logged and counted.
+    fn handle_end(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<PanickedTask> {
         let (id, defect) = match ended {
             Ok((id, ())) => (id, None),
             Err(error) => (error.id(), Some(error)),

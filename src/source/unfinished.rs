@@ -7,39 +7,42 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that one reader may store in any case: more than an API server accepts as one object.
+/// Bytes that one reader may always store: more than an API server accepts as one object.
 pub(super) const ALWAYS: usize = 4 << 20;
 
-/// Bytes that all readers may store beyond that.
+/// Bytes that all readers together may store beyond [`ALWAYS`].
 pub(super) const MOST: usize = 256 << 20;
 
 /// The shared budget.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedBudget {
+    /// Bytes beyond [`ALWAYS`] of all readers.
     held: AtomicUsize,
 }
 
 /// The share of one reader.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedShare {
-    room: Arc<UnfinishedBudget>,
+    budget: Arc<UnfinishedBudget>,
+    /// Bytes beyond [`ALWAYS`] of this reader.
     bytes: usize,
 }
 
 impl UnfinishedShare {
     /// An empty share of this budget.
-    pub(super) fn new(room: &Arc<UnfinishedBudget>) -> UnfinishedShare {
-        UnfinishedShare { room: room.clone(), bytes: 0 }
+    pub(super) fn new(budget: &Arc<UnfinishedBudget>) -> UnfinishedShare {
+        UnfinishedShare { budget: budget.clone(), bytes: 0 }
     }
 
-    /// Sets the bytes that the reader stores now; false if the budget is exhausted.
+    /// Sets the number of bytes that the reader stores now. False if the budget is exhausted; the previous number then
+    /// still counts.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(ALWAYS);
         if bytes == self.bytes {
             return true;
         }
         let others = |total: usize| total.saturating_sub(self.bytes);
-        let taken = self.room.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
+        let taken = self.budget.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
             let all = others(total).saturating_add(bytes);
             (bytes < self.bytes || all <= MOST).then_some(all)
         });
@@ -52,6 +55,6 @@ impl UnfinishedShare {
 
 impl Drop for UnfinishedShare {
     fn drop(&mut self) {
-        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -31,7 +31,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// The event type of this name, such as `ADDED`.
+    /// The event type of this name, such as `ADDED`. Every unknown name is [`EventType::Error`].
     fn from_name(text: &[u8]) -> EventType {
         match text {
             b"ADDED" => EventType::Added,
@@ -65,7 +65,7 @@ pub struct ListPage {
     pub remaining: Option<u64>,
 }
 
-/// Bytes that are no list and no watch line.
+/// Bytes that are neither a list nor a watch line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected response at byte {offset}: expected {expected}")]
 pub struct FrameError {
@@ -95,7 +95,7 @@ pub fn watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
     }
 }
 
-/// Splits a line that begins as kube-apiserver writes it; `None` for others.
+/// Splits a line that begins exactly as kube-apiserver writes it; `None` for every other line.
 fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     let behind_type = line.strip_prefix(b"{\"type\":\"")?;
     let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;
@@ -104,7 +104,10 @@ fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     is_braced.then(|| WatchLine { event_type: EventType::from_name(kind), object: line.slice_ref(object) })
 }
 
-/// Splits a line of any form.
+/// Splits a line with its fields in any order.
+///
+/// # Errors
+/// It is not a JSON object with `type` and `object`.
 pub(super) fn any_watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
     let mut event_type = None;
     let mut object = None;
@@ -180,7 +183,8 @@ pub struct MetadataPage {
 /// The longest name, namespace or version of an item of a list, in bytes as it is written.
 const MAX_NAME_BYTES: usize = 64 << 10;
 
-/// The key and version of an item of a PartialObjectMetadataList; of a whole object the rest is passed over.
+/// The key and version of an item of a PartialObjectMetadataList. The item may be a whole object: the rest is skipped.
+/// The version is `None` if it is not a number.
 ///
 /// # Errors
 /// [`FrameError`] when the item has no name, or one that is longer than those of any API server.
@@ -211,8 +215,11 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     Ok((Key::new(&namespace.unwrap_or_default(), &name), version.and_then(|text| Version::parse(&text))))
 }
 
-/// Calls `visit` for each member of a JSON object. It gets the key as it is between the quotes, and the cursor at the
-/// value, which it must step over.
+/// Calls `visit` for each field of a JSON object. `visit` gets the key as it is between the quotes, and the cursor at
+/// the value, which `visit` must skip.
+///
+/// # Errors
+/// The bytes are not one JSON object, or `visit` fails.
 fn for_each_member(
     bytes: &[u8],
     mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), SyntaxError>,
@@ -221,7 +228,7 @@ fn for_each_member(
     cursor.space();
     cursor.expect(b'{', "an object")?;
     let mut is_first = true;
-    while !cursor.closes(b'}') {
+    while !cursor.skip_closing(b'}') {
         if !is_first {
             cursor.expect(b',', "a comma or the end of an object")?;
             cursor.space();
@@ -238,6 +245,9 @@ fn for_each_member(
 }
 
 /// The elements of the list at the cursor, as slices of `body`; null counts as empty.
+///
+/// # Errors
+/// The value is not a complete list.
 fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, SyntaxError> {
     let mut found = Vec::new();
     if cursor.peek() == Some(b'n') {
@@ -245,7 +255,7 @@ fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, SyntaxE
         return Ok(found);
     }
     cursor.expect(b'[', "a list")?;
-    while !cursor.closes(b']') {
+    while !cursor.skip_closing(b']') {
         if !found.is_empty() {
             cursor.expect(b',', "a comma or the end of a list")?;
             cursor.space();
@@ -267,14 +277,14 @@ fn string(bytes: &[u8]) -> Option<String> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// What a bookmark says.
+/// The contents of a bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bookmark {
     /// Everything up to this version has been sent.
     pub version: Version,
     /// Whether it marks the end of the initial events.
     pub ends_initial_events: bool,
-    /// How long ago the source itself received that progress: another fieldcache reports it, an API server does not.
+    /// The age of this progress when it was sent. Another fieldcache reports it; for an API server it is zero.
     pub lag: Duration,
 }
 
@@ -315,29 +325,29 @@ pub fn bookmark(object: &Bytes) -> Result<Bookmark, FrameError> {
 pub struct Lines {
     /// What is left of the newest chunk.
     chunk: Bytes,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     begun: BytesMut,
-    /// Its share of the memory for unfinished objects.
+    /// Its share of the memory budget for unfinished objects.
     share: UnfinishedShare,
 }
 
 impl Lines {
-    /// The lines of one of several readers, whose long lines share this memory.
-    pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Lines {
-        Lines { share: UnfinishedShare::new(room), ..Lines::default() }
+    /// The lines of one of several readers, which share a memory budget for long lines.
+    pub(super) fn with_budget(budget: &Arc<UnfinishedBudget>) -> Lines {
+        Lines { share: UnfinishedShare::new(budget), ..Lines::default() }
     }
 
-    /// Whether the memory suffices for the received part of a line.
-    pub(super) fn has_room(&mut self) -> bool {
+    /// Counts the received part of a line in the budget. False if the budget is exhausted.
+    pub(super) fn reserve_memory(&mut self) -> bool {
         self.share.hold(self.begun.capacity())
     }
 
-    /// Adds a chunk. All lines of the one before should have been taken: what is left of it is copied.
+    /// Adds a chunk. Take all lines of the previous one before: its rest is copied.
     pub fn push(&mut self, chunk: Bytes) {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
 
-    /// The next complete line, without its end; empty lines are skipped.
+    /// The next complete line, without its end; `None` if no line is complete. Empty lines are skipped.
     pub fn next_line(&mut self) -> Option<Bytes> {
         loop {
             let Some(end) = memchr::memchr(b'\n', &self.chunk) else {
@@ -356,7 +366,7 @@ impl Lines {
         }
     }
 
-    /// The number of bytes that wait for the end of their line.
+    /// The number of bytes whose line has not ended.
     pub fn pending(&self) -> usize {
         self.begun.len() + self.chunk.len()
     }

@@ -1,4 +1,5 @@
-//! Log lines as JSON: one flat object a line, with `ts` (RFC 3339), `level`, `msg`, the fields of the event, and `target`.
+//! Log lines as JSON: one object without nested objects in each line, with `ts` (RFC 3339), `level`, `msg`, the fields
+//! of the event, and `target`.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes events in this format. There are no spans.
+/// Writes log events as such lines. Spans are ignored: the program has none.
 pub(super) struct FlatJson;
 
 impl<S, N> FormatEvent<S, N> for FlatJson
@@ -34,7 +35,8 @@ struct Fields {
 }
 
 impl Fields {
-    /// Adds a field of an event.
+    /// Adds a field of an event. The field `message` is the message; values of other types than string are written as
+    /// JSON.
     fn add(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
@@ -70,7 +72,7 @@ impl Visit for Fields {
     }
 }
 
-/// A log line as JSON.
+/// A log line as JSON, without a line end.
 fn line(time: &str, level: &str, target: &str, fields: &Fields) -> String {
     let first = [("ts", time.into()), ("level", level.into()), ("msg", Value::from(&*fields.message))];
     let last = [("target", Value::from(target))];

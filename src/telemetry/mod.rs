@@ -12,11 +12,12 @@ use tracing_subscriber::EnvFilter;
 pub enum LogFormat {
     /// Text, for people.
     Text,
-    /// One flat JSON object a line.
+    /// One JSON object without nested objects in each line.
     Json,
 }
 
 /// Starts logging for the whole process. `filter` is in tracing's directive syntax, such as `info,fieldcache=debug`.
+/// `colors`: text has the escape sequences of terminals for colors.
 ///
 /// # Errors
 /// The filter is invalid, or logging was started before.

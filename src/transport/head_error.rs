@@ -1,6 +1,6 @@
-//! Why the head of a request is rejected before the request reaches a handler.
+//! The errors of requests that are rejected before they reach a handler.
 //!
-//! The transport knows no Status of Kubernetes: [`Answers`](super::listen::Answers) writes the response.
+//! The transport does not know Kubernetes' Status: [`Answers`](super::listen::Answers) creates the response.
 
 use http::StatusCode;
 

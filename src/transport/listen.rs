@@ -1,11 +1,11 @@
-//! The socket: HTTP/1.1 and HTTP/2 on one port, a bounded number of connections (`limits::connections`), a graceful
-//! end.
+//! The listener: serves HTTP/1.1 and HTTP/2 on one port until the process ends. [`crate::flow_control::connections`]
+//! limits the number of connections.
 //!
-//! Without TLS, clients that begin with HTTP/2 get it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
-//! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
+//! Without TLS, clients use HTTP/2 by beginning with it ("prior knowledge"); over TLS (`tls`), ALPN decides. A panic
+//! ends at most the connection on which it happens. `Server::answer` converts panics of handlers to responses.
 //!
-//! The rules of [`ConnectionState`] end a connection that has no use any more. Over HTTP/2 this is a GOAWAY, so
-//! requests in progress end normally and the client sends further ones over another connection.
+//! The rules of [`ConnectionState`] close connections that are idle or useless. Over HTTP/2 the server sends GOAWAY, so
+//! requests in progress end normally, and the client sends further ones over another connection.
 #![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
 
 use std::convert::Infallible;
@@ -46,45 +46,49 @@ use crate::flow_control::limit::{LimitSettings, Limited};
 use crate::flow_control::seats::Seats;
 use crate::flow_control::user::User;
 
-/// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds. kube-apiserver offers 100, after
-/// which Go clients open another connection; here further ones would cost more than streams do.
+/// The maximum number of streams of one HTTP/2 connection. Each informer takes one, and a manager has hundreds. With
+/// 100, as in kube-apiserver, Go clients would open further connections, which cost more here than streams.
 const STREAMS_PER_CONNECTION: u32 = 2000;
 
-/// Bytes that the kernel takes for a connection beyond what the network has in flight. Its buffer would otherwise grow to
-/// megabytes for a reader that stops.
+/// The maximum unsent bytes of a connection in the kernel. Otherwise its buffer would grow to megabytes for a client
+/// that stops reading.
 const UNSENT: u32 = 128 << 10;
 
-/// The longest head of an HTTP/1.1 request that hyper gets, with room for the number of a slot. Hyper's default is five times as much.
+/// The longest head of an HTTP/1.1 request that hyper gets, in bytes, with space for the header of a slot
+/// ([`Slots`]). hyper's default is five times as much.
 const LONGEST_HEAD: usize = USUAL_HEAD + 1024;
 
-/// Bytes of request bodies that a connection may send before they are read. No body is read before its request is authenticated and
-/// has its turn, and these bytes are in no limit. Hyper's default is a mebibyte for each.
+/// The bytes of request bodies that hyper accepts before a handler reads them, for each stream and each connection.
+/// No limit counts these bytes, and a body is read only after its request is authenticated. hyper's defaults are 1
+/// MiB each.
 const UNREAD_OF_STREAM: u32 = 64 << 10;
 const UNREAD_OF_CONNECTION: u32 = 128 << 10;
 
-/// Requests that one read of a connection of a front proxy may begin and reset. With more, or 20 on other connections, HTTP/2's
-/// implementation ends the connection. kube-apiserver sends the requests of all users on one, so one user must not end it. What such
-/// requests hold is bounded by [`MOST_UNSTARTED`](crate::flow_control::connections::MOST_UNSTARTED), and each takes a turn of its user.
+/// The number of requests that a front proxy may begin and reset before its connection is polled again. With more, h2
+/// ends the connection. The default for other connections is 20. kube-apiserver sends the requests of all users over
+/// one connection, so one user must not be able to end it. The memory of such requests is bounded by
+/// [`MOST_UNSTARTED`](crate::flow_control::connections::MOST_UNSTARTED), and each takes a turn of its user.
 const RESETS_OF_SHARED: usize = 100_000;
 
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// HTTP/2 pings find peers that went without a word.
+/// The interval of HTTP/2 PINGs, and the timeout for their response. They detect clients that disappeared.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long responses in progress may take after the end was requested.
+/// How long responses in progress may take after the listener stops.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Pause after a failed accept: out of file descriptors, which only time mends.
+/// The pause after a failed accept, which usually means that there are no free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why an address cannot be listened on; Display names the remedy.
+/// Why the listener cannot use an address. Each message contains the remedy. The string is the name of the command line
+/// option that sets the address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another program has the port.
-    #[error("address {0} is in use: stop the program that listens there, or choose another one with {1}")]
+    /// Another program listens on the address.
+    #[error("address {0} is in use: stop the program that listens on it, or choose another address with {1}")]
     InUse(SocketAddr, &'static str),
     /// The port needs permissions.
     #[error("not allowed to listen on {0}: choose a port above 1023 with {1}")]
@@ -118,14 +122,14 @@ pub trait Answers: Send + Sync + 'static {
     /// The body of its responses.
     type Body: ResponseBody;
 
-    /// Responds to a request of a connection; never fails.
+    /// Returns the response to a request of a connection. Errors are responses too.
     fn answer(
         &self,
         connection: &ConnectionState,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// Responds to a request that the transport rejects; never fails.
+    /// Returns the response to a request that the transport rejects.
     fn reject(
         &self,
         connection: &ConnectionState,
@@ -133,26 +137,28 @@ pub trait Answers: Send + Sync + 'static {
         error: HeadError,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// The status code and the body, in JSON, of the response to a connection that has no place.
+    /// The status code, and the body as JSON, of the response to a connection that is rejected by this limit.
     fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>);
 
     /// Whether clients have to authenticate. If not, every connection counts as authenticated.
     fn authenticates(&self) -> bool;
 
-    /// The seats that handshakes take; `None` where users do not share work.
+    /// The seats that limit the work of connections, such as TLS handshakes. `None`: this listener does not limit work.
     fn seats(&self) -> Option<&Arc<Seats>> {
         None
     }
 
-    /// Whether a connection with this certificate carries requests of many users.
+    /// Whether the client is a front proxy, whose connection carries requests of many users. `_`: its certificate and
+    /// address.
     fn is_shared(&self, _: &Peer) -> bool {
         false
     }
 
-    /// Counts a contained panic of a connection.
+    /// Counts a panic that ended a connection.
     fn count_panic(&self) {}
 
-    /// Called after the listener has stopped accepting: requests without an end, such as watches, must end now.
+    /// Called after the listener has stopped accepting connections. The service must end watches and other requests
+    /// without an end.
     fn drain(&self);
 }
 
@@ -174,7 +180,7 @@ impl Listener {
         Listener::bind_option(address, "--address").await
     }
 
-    /// Binds the address of an option, which errors name.
+    /// Binds the address of the command line option `option`, which errors name.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
@@ -190,7 +196,7 @@ impl Listener {
         Listener { tls: Some(Arc::new(tls)), ..self }
     }
 
-    /// The listener with its connections counted in this table, which limits them.
+    /// Makes the listener count its connections in this table, which limits them.
     #[must_use]
     pub fn with_connections(self, connections: Arc<Connections>) -> Listener {
         Listener { connections, ..self }
@@ -201,10 +207,11 @@ impl Listener {
         self.address
     }
 
-    /// Serves until `stop` is done. Then no connection is taken, watches end, and responses in progress are finished.
+    /// Serves connections until `stop` is ready. Then it accepts no further connections, ends watches, and waits up
+    /// to [`GRACE`] for responses in progress.
     pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
+        let mut replaced = std::pin::pin!(follow_certificate(self.tls.as_deref()));
         let ending = watch::Sender::new(false);
         let is_trusted = !server.authenticates();
         let rejecter = Rejecter::new();
@@ -218,7 +225,8 @@ impl Listener {
             let state = Arc::new(ConnectionState::new(address.ip(), is_trusted));
             let Some(place) = self.connections.enter(&state) else {
                 if self.tls.is_none() {
-                    let (rejecter, server, limited) = (rejecter.clone(), server.clone(), self.connections.limited());
+                    let (rejecter, server, limited) =
+                        (rejecter.clone(), server.clone(), self.connections.limit_error());
                     let rejection = move || {
                         let (code, status) = server.rejection(&limited);
                         let retry_after = limited.retry_after.unwrap_or(1);
@@ -228,7 +236,7 @@ impl Listener {
                 }
                 continue;
             };
-            // An event is one small write; waiting for more would hold it back.
+            // A watch event is one small write, which must not wait for further bytes.
             let _ = stream.set_nodelay(true);
             let (server, tls, ended) = (server.clone(), self.tls.clone(), ending.subscribe());
             let connections = self.connections.clone();
@@ -257,7 +265,7 @@ impl Listener {
         }
     }
 
-    /// Accepts a connection. Pauses after an error.
+    /// Accepts a connection. `None` after an error and a pause.
     async fn accept(&self) -> Option<(TcpStream, SocketAddr)> {
         match self.listener.accept().await {
             Ok(accepted) => Some(accepted),
@@ -270,22 +278,23 @@ impl Listener {
     }
 }
 
-/// Binds the address of an option. For port 0 the system chooses the port.
+/// Binds the address of the command line option `option`, and returns the address with its real port. For port 0 the
+/// system chooses one.
 pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), BindError> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "std adds kinds")]
-    let refused = |source: io::Error| match source.kind() {
+    let bind_error = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::InUse(address, option),
         io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
         io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
         _ => BindError::Other { address, source },
     };
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
+    let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+    let address = listener.local_addr().map_err(bind_error)?;
     Ok((listener, address))
 }
 
-/// Bounds the unsent bytes of a response in the kernel. Where the system has no such option, or rejects it, the bound
-/// of its whole buffer applies.
+/// Bounds the unsent bytes of a connection in the kernel to [`UNSENT`]. If the system does not have this option, the
+/// size of its whole buffer is the bound.
 fn bound_unsent(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
@@ -293,37 +302,38 @@ fn bound_unsent(stream: &TcpStream) {
     let _ = (stream, UNSENT);
 }
 
-/// Follows the files of the certificate, if there is one.
-async fn follow(tls: Option<&Tls>) -> ! {
+/// Reloads the certificate when its files change. Without TLS, waits forever.
+async fn follow_certificate(tls: Option<&Tls>) -> ! {
     match tls {
         Some(tls) => tls.follow().await,
         None => std::future::pending().await,
     }
 }
 
-/// Accepts a connection by TLS, which costs about as much as a list: it takes seats for the peer's address.
-async fn shake_hands(server: &impl Answers, tls: &Tls, user: &User, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+/// Performs the TLS handshake of a connection. It costs as much as a list, so it takes seats for `user`, the address
+/// of the client. `None` if no seat is free in time, or the handshake fails.
+async fn accept_tls(server: &impl Answers, tls: &Tls, user: &User, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
     let Some(seats) = server.seats() else { return tls.accept(stream).await };
     let mut worker = seats.worker(user);
     worker.arrive().await.ok()?;
     worker.work_through(tls.accept(stream)).await
 }
 
-/// The certificates and the address of the client.
+/// The address of the client, and the certificates that it sent.
 fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
     Peer::new(Some(address.ip()), chain.to_vec())
 }
 
-/// How the end of a connection is announced, and where it is counted.
+/// How a connection learns that the process must end, and where its own end is counted.
 pub(crate) struct End {
     /// True once the process must end.
     pub(crate) ended: watch::Receiver<bool>,
-    /// The table that counts the reason.
+    /// The table that counts closed connections by reason.
     pub(crate) connections: Arc<Connections>,
 }
 
-/// Shakes hands if needed, and serves a socket to its end.
+/// Performs the TLS handshake if `tls` is set, and serves the connection until it ends.
 async fn serve_socket(
     stream: TcpStream,
     address: SocketAddr,
@@ -334,9 +344,9 @@ async fn serve_socket(
 ) {
     let Some(tls) = tls else { return serve(stream, state, server, end, None).await };
     let accepted = tokio::select! {
-        // In a box, which goes with the handshake.
-        accepted = Box::pin(shake_hands(&*server, &tls, state.user(), stream)) => accepted,
-        // The end does not wait for handshakes.
+        // In a box, which is freed after the handshake.
+        accepted = Box::pin(accept_tls(&*server, &tls, state.user(), stream)) => accepted,
+        // Handshakes do not delay the end of the process.
         _ = end.ended.wait_for(|ended| *ended) => None,
     };
     if let Some(stream) = accepted {
@@ -345,10 +355,11 @@ async fn serve_socket(
     }
 }
 
-/// Serves one connection to its end. Every request carries the peer where that matters.
+/// Serves one connection until it ends. `peer`: the client's address and certificates, which each request gets as an
+/// extension; `None` if the server requests no client certificates.
 ///
 /// The connection is in a box, and nothing before it is in the returned future. An asynchronous function reserves
-/// memory for every value that it moves, so a connection of two kilobytes would take sixteen while it is open.
+/// memory for every value that it moves, so each open connection would take 16 kB instead of 2 kB.
 pub(crate) fn serve<Io>(
     stream: Io,
     state: Arc<ConnectionState>,
@@ -380,13 +391,14 @@ where
     let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         let restored = slots.restore(&mut request);
-        arriving.has_arrived(unstarted_bytes(&request));
-        let (server, state, pending) = (server.clone(), requests.clone(), requests.begin());
+        arriving.set_next_request(unstarted_bytes(&request));
+        let (server, state, pending) = (server.clone(), requests.clone(), requests.begin_request());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
-        // In a box, which is dropped when the response is ready. hyper retains the memory of this future while the
-        // response is being sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
+        // In a box, which is dropped when the response is ready. Otherwise hyper would keep the memory of this future
+        // while the response is being sent, which takes hours for a watch. It would be two thirds of the memory of an
+        // idle watch.
         async move {
             let answered = Box::pin(async move {
                 let mut response = match restored {
@@ -398,7 +410,7 @@ where
                     }
                 };
                 let open = pending.respond(response.status());
-                // A whole body is passed on with the head.
+                // A whole body is passed to hyper at once, so its response is not open after this.
                 if !response.body().is_whole()
                     && let Some(open) = open
                 {

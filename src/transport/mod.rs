@@ -1,8 +1,8 @@
-//! HTTP/1.1 and HTTP/2 over sockets, with or without TLS: bytes in, bytes out.
+//! Serves HTTP/1.1 and HTTP/2 over sockets, with or without TLS.
 //!
-//! Knows nothing of Kubernetes: [`listen::Answers`] is the service that answers requests, and [`head_error`] is why a
-//! request is rejected before it reaches the service. [`crate::flow_control`] decides which connections and heads
-//! have a place.
+//! This module knows nothing of Kubernetes: [`listen::Answers`] is the service that responds to requests, and
+//! [`head_error`] is the error of a request that is rejected before it reaches the service. [`crate::flow_control`]
+//! limits connections and long heads. The head of a request is its first line and its headers.
 //!
 //! | File | What it does |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`tls`] | encrypts, and reloads certificates |
 //! | `heads` | reads the heads of requests before hyper does, with bounds that hyper does not have |
 //! | [`write_timeout`], `stream_timeout`, `pace` | end connections and streams whose client stopped reading |
-//! | `turn_away` | answers connections for which there is no place |
+//! | `turn_away` | responds to connections that are rejected because of a limit |
 
 pub mod head_error;
 pub(crate) mod heads;

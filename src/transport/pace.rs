@@ -1,23 +1,22 @@
-//! How slowly a client may read a response.
+//! The minimum speed at which a client must read a response.
 //!
-//! A response in progress holds the state of the store that it began with. A client which takes a byte now and then
-//! would hold it for hours. A client may wait for [`PATIENCE`] in total; what it takes gives it time again, a second
-//! for each [`SLOWEST`] bytes. kube-apiserver ends every request but a watch after a minute; here a large list may take
-//! longer.
+//! A response in progress holds a snapshot of the store. A client that reads a byte now and then would hold it for
+//! hours. So the pauses of a client may add up to [`PATIENCE`]. Each [`SLOWEST`] bytes that it reads give it back one
+//! second. kube-apiserver ends every request except watches after a minute; here a large list may take longer.
 //!
-//! [`super::write_timeout`] notices for a connection that a client waits, and [`crate::wire::body`] for one of several
-//! responses on it. A reader that takes nothing at all is the matter of [`super::write_timeout`] and
+//! [`super::write_timeout`] measures the pauses of a connection, and [`crate::wire::body`] those of one of several
+//! responses on a connection. Clients that read nothing at all are detected by [`super::write_timeout`] and
 //! [`super::stream_timeout`].
 
 use std::time::Duration;
 
-/// How long a client may take nothing. Longer than any pause of a healthy client.
+/// How long a client may read nothing, in total. No healthy client pauses for as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bytes a second.
+/// The minimum speed of a client, in bytes a second.
 const SLOWEST: u64 = 8 << 10;
 
-/// How long a client may still wait.
+/// The time that a client may still pause.
 #[derive(Debug)]
 pub(crate) struct Pace(Duration);
 
@@ -28,20 +27,21 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How long the client may still wait, in total.
+    /// How long the client may still pause, in total.
     pub(crate) fn left(&self) -> Duration {
         self.0
     }
 
-    /// Notes how long the client has waited before it read more; false if that was too long.
-    pub(crate) fn wait(&mut self, waited: Duration) -> bool {
-        let left = self.0.checked_sub(waited);
+    /// Records a pause of the client. Returns whether the client has been fast enough: false if its pauses exceed the
+    /// time that it had left.
+    pub(crate) fn record_pause(&mut self, pause: Duration) -> bool {
+        let left = self.0.checked_sub(pause);
         self.0 = left.unwrap_or_default();
         left.is_some()
     }
 
-    /// Notes how many bytes the client has read.
-    pub(crate) fn take(&mut self, bytes: usize) {
+    /// Records bytes that the client has read.
+    pub(crate) fn record_read(&mut self, bytes: usize) {
         let gained = Duration::from_micros((bytes as u64).saturating_mul(1_000_000) / SLOWEST);
         self.0 = PATIENCE.min(self.0.saturating_add(gained));
     }
@@ -63,8 +63,8 @@ mod tests {
         ] {
             let mut pace = Pace::default();
             let taken = (0..1_000).position(|_| {
-                let goes_on = pace.wait(Duration::from_secs(pause));
-                pace.take(bytes);
+                let goes_on = pace.record_pause(Duration::from_secs(pause));
+                pace.record_read(bytes);
                 !goes_on
             });
             assert_eq!(taken, most, "{what}");

@@ -1,15 +1,15 @@
 //! Drops an HTTP/2 stream whose reader has stopped, while the others of its connection continue.
 //!
-//! A peer opens a stream's window by reading from it. While it is closed, the response's body is not polled, so it
-//! cannot see that it waits, and holds the state that its list walks. So the task that hyper creates for each stream is
-//! observed from outside. When the last thing its body did was to yield a piece, and the task sleeps, it waits for the
-//! reader. After [`PATIENCE`] without another piece read the task is dropped, which resets the stream and releases
-//! everything. A watch that waits for events has yielded nothing since its last poll, and may wait as long as it likes.
+//! A peer that reads from a stream opens its window. While the window is closed, hyper does not poll the response's
+//! body. The body cannot notice this, and holds the snapshot of its list. So the task that hyper creates for each
+//! stream is observed from outside. If the body yielded a piece in its last poll, and the task sleeps, then the task
+//! waits for the reader. If no other piece is read within [`PATIENCE`], the task is dropped, which resets the stream
+//! and frees everything. A watch that waits for events yielded nothing in its last poll, so it may wait for any time.
 //!
-//! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
+//! [`super::write_timeout`] does the same for whole connections, and for HTTP/1.1.
 //!
-//! The task also ends when its response must, because too much is unread: see [`crate::flow_control::unread`]. Over
-//! HTTP/1.1 the task is that of the connection ([`until_ended`]).
+//! The task also ends when its response must end, because too much is unread: see [`crate::flow_control::unread`]. Over
+//! HTTP/1.1 it is the task of the connection ([`until_ended`]).
 #![expect(clippy::disallowed_methods, reason = "streams are tasks, which hyper hands here to be started")]
 
 use std::cell::Cell;
@@ -31,81 +31,84 @@ use crate::flow_control::seats::{UNIT_TIME, Worker};
 use crate::flow_control::unread::UnreadResponse;
 use crate::flow_control::user::UserShare;
 
-/// What the body of a response returned from its last poll.
+/// The result of the last poll of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// A piece.
+pub(crate) enum PollOutcome {
+    /// The body yielded a piece.
     Piece,
-    /// That it waits until something of it has been read.
-    Waits,
-    /// That there is none now, or none any more.
+    /// The body waits until the client has read some of it.
+    WaitsForReader,
+    /// The body has ended, or waits for something other than its reader.
     Nothing,
 }
 
 thread_local! {
-    /// By the body that was polled last on this thread, within the task that is being polled.
-    static SAID: Cell<Option<Said>> = const { Cell::new(None) };
-    /// The response that the task has begun to send.
-    static ANSWER: Cell<Option<Arc<UnreadResponse>>> = const { Cell::new(None) };
-    /// Whether the task that is being polled sends answers.
-    static SENDS: Cell<bool> = const { Cell::new(false) };
+    /// The result of the body that was polled last on this thread. `None`: the current poll of a task has polled no
+    /// body.
+    static OUTCOME: Cell<Option<PollOutcome>> = const { Cell::new(None) };
+    /// The response that the task has begun to send in its current poll.
+    static RESPONSE: Cell<Option<Arc<UnreadResponse>>> = const { Cell::new(None) };
+    /// Whether the task that is being polled sends responses.
+    static IS_SENDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Records what the last poll of a body on this thread returned. Bodies call it at each poll.
-pub(crate) fn say(said: Said) {
-    // A piece that was given before it waits is progress of the reader.
-    if said != Said::Waits || SAID.get() != Some(Said::Piece) {
-        SAID.set(Some(said));
+/// Records the result of a poll of a body on this thread. Bodies call it in each poll.
+pub(crate) fn record_poll(outcome: PollOutcome) {
+    // A piece that the body yielded before it waits shows that the reader made progress.
+    if outcome != PollOutcome::WaitsForReader || OUTCOME.get() != Some(PollOutcome::Piece) {
+        OUTCOME.set(Some(outcome));
     }
 }
 
-/// For bodies, when the first bytes are counted: sets the response that can end the task.
-pub(crate) fn send(answer: &Arc<UnreadResponse>) {
-    ANSWER.set(Some(answer.clone()));
+/// Sets the response that the task being polled sends. The task ends when this response must end. A body calls it
+/// when its first bytes are counted.
+pub(crate) fn set_response(response: &Arc<UnreadResponse>) {
+    RESPONSE.set(Some(response.clone()));
 }
 
-/// Whether the body is polled to be sent, by a task that frees its pieces once they are and can be ended.
-pub(crate) fn sends() -> bool {
-    SENDS.get()
+/// Whether a body is polled by a task that sends it to a client. Only then are its bytes counted as unread: such a task
+/// frees them when they are sent, and can be ended.
+pub(crate) fn is_sending() -> bool {
+    IS_SENDING.get()
 }
 
-/// Polls a task that sends responses. Returns its outcome, and the response that it has begun to send.
+/// Polls a task that sends responses. Returns its result, and the response that it began to send in this poll, if any.
 fn poll_sending<Work: Future>(
     work: Pin<&mut Work>,
     context: &mut Context<'_>,
 ) -> (Poll<Work::Output>, Option<Arc<UnreadResponse>>) {
-    /// Also when the task panics.
+    /// Resets the flag when the scope ends, also by a panic.
     struct Reset;
     impl Drop for Reset {
-        /// Resets the flag when the scope ends.
         fn drop(&mut self) {
-            SENDS.set(false);
+            IS_SENDING.set(false);
         }
     }
-    ANSWER.set(None);
-    SENDS.set(true);
+    RESPONSE.set(None);
+    IS_SENDING.set(true);
     let _reset = Reset;
-    (work.poll(context), ANSWER.take())
+    (work.poll(context), RESPONSE.take())
 }
 
-/// Runs a connection until it ends, or one of its answers has to.
+/// Runs the task of a connection, `work`, until it ends, and returns its result. `None`: it was ended because its
+/// client left too much of a response unread.
 ///
-/// Over HTTP/2 `worker` pays for its own work. A peer can make it expensive with frames that are no requests, such as
-/// SETTINGS, each of which changes every stream. A turn for each poll would cost as much as the poll, so it takes one
-/// once they have come to a unit. Over HTTP/1.1 nearly all of the work is that of the responses, which pay for it
-/// themselves.
+/// Over HTTP/2 the work of the connection itself is charged to the user of `worker`. A peer can make this work
+/// expensive with frames that are not requests, such as SETTINGS, each of which changes every stream. A turn for each
+/// poll would cost as much as the poll. So the connection takes a turn once its polls amount to a unit of work. Over
+/// HTTP/1.1 nearly all of the work is that of the responses, which take turns themselves.
 pub(crate) async fn until_ended<Work: Future>(
     link: &Link,
     mut worker: Option<Worker>,
     work: Work,
 ) -> Option<Work::Output> {
     let mut work = pin!(work);
-    let mut answer: Option<Arc<UnreadResponse>> = None;
+    let mut response: Option<Arc<UnreadResponse>> = None;
     let mut unpaid = Duration::ZERO;
     poll_fn(|context| {
         link.polls.fetch_add(1, Ordering::Relaxed);
         link.task.get_or_init(|| context.waker().clone());
-        if answer.as_ref().is_some_and(|answer| answer.is_ended()) {
+        if response.as_ref().is_some_and(|response| response.is_ended()) {
             return Poll::Ready(None);
         }
         let mut payer = worker.as_mut().filter(|_| unpaid >= UNIT_TIME);
@@ -113,47 +116,49 @@ pub(crate) async fn until_ended<Work: Future>(
             ready!(worker.poll_turn(context));
         }
         let begun = Instant::now();
-        let (done, sends) = poll_sending(work.as_mut(), context);
+        let (done, begun_response) = poll_sending(work.as_mut(), context);
         match payer {
             Some(worker) => worker.work_and_settle(std::mem::take(&mut unpaid) + begun.elapsed(), || ()),
             None if link.has_streams.load(Ordering::Relaxed) => unpaid += begun.elapsed(),
             None => {}
         }
-        answer = sends.or(answer.take());
+        response = begun_response.or(response.take());
         done.map(Some)
     })
     .await
 }
 
-/// What the tasks of an HTTP/2 connection and of its streams have in common.
+/// The state that the task of a connection and the tasks of its HTTP/2 streams share.
 ///
-/// A stream that ends frees what it had queued only when its reset is written. If the socket takes nothing, that may be
-/// never, so the connection ends when the reset is not written soon.
+/// A stream that is reset frees its queued bytes only when the reset is written. If the socket accepts no bytes, this
+/// may never happen. So the connection ends if the reset is not written soon.
 #[derive(Debug)]
 pub(crate) struct Link {
     state: Arc<ConnectionState>,
-    /// Counts requests that are not processed yet.
+    /// The table of connections, which also counts requests that are not processed yet.
     connections: Arc<Connections>,
+    /// Whether a stream was reset, and the reset is not written yet.
     must_write: AtomicBool,
     /// Whether the connection uses HTTP/2 and has carried a request.
     has_streams: AtomicBool,
-    /// How often the connection was polled.
+    /// The number of polls of the connection's task.
     polls: AtomicU64,
-    /// What the request takes whose task is started next, in bytes. hyper makes the task of a request as soon as it has it.
+    /// The memory of the request whose task is started next, in bytes. hyper starts the task of a request as soon as
+    /// it has read its headers.
     next_request: AtomicU64,
     /// The waker of the connection's task.
     task: OnceLock<Waker>,
 }
 
 impl Link {
-    /// The link of a counted connection.
+    /// The shared state of a new connection.
     pub(crate) fn new(state: Arc<ConnectionState>, connections: Arc<Connections>) -> Link {
         let (must_write, has_streams) = (AtomicBool::new(false), AtomicBool::new(false));
         let (polls, next_request) = (AtomicU64::new(0), AtomicU64::new(0));
         Link { state, connections, must_write, has_streams, polls, next_request, task: OnceLock::new() }
     }
 
-    /// Whether the connection must be read later, because too many requests are not processed yet.
+    /// Whether the connection must not be read now, because too many requests are not processed yet.
     pub(crate) fn must_pause(&self) -> bool {
         self.connections.must_pause(self.state.user(), self.state.is_authenticated())
     }
@@ -166,8 +171,8 @@ impl Link {
         self.connections.take_head(self.state.user(), bytes)
     }
 
-    /// Notes that a stream has ended because too much is unread: the connection must be able to write.
-    pub(crate) fn must_write(&self) {
+    /// Requires that the connection writes its queued bytes soon, because a stream was reset.
+    pub(crate) fn require_write(&self) {
         self.must_write.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
@@ -179,23 +184,23 @@ impl Link {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// Notes that a request has arrived whose task is not started yet.
-    pub(crate) fn has_arrived(&self, bytes: u64) {
+    /// Sets the memory, in bytes, of the request whose task is started next.
+    pub(crate) fn set_next_request(&self, bytes: u64) {
         self.next_request.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a write may wait for the reader as long as any.
+    /// Whether a write may wait for the reader for the usual time: no reset has to be written.
     pub(crate) fn may_wait(&self) -> bool {
         !self.must_write.load(Ordering::Relaxed)
     }
 
-    /// Notes that everything has been written.
-    pub(crate) fn has_written(&self) {
+    /// Records that all queued bytes are written, and with them the reset of a stream.
+    pub(crate) fn record_written(&self) {
         self.must_write.store(false, Ordering::Relaxed);
     }
 }
 
-/// Starts the tasks of a connection's streams.
+/// Starts the tasks of a connection's HTTP/2 streams, with a timeout for readers that stop.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamTimeoutExecutor(pub(crate) Arc<Link>);
 
@@ -203,12 +208,13 @@ impl<Work> Executor<Work> for StreamTimeoutExecutor
 where
     Work: Future<Output = ()> + Send + 'static,
 {
+    /// Starts the task of a stream. Drops it, which resets the stream, if too many requests are not processed yet.
     fn execute(&self, work: Work) {
         let Link { state, connections, next_request, has_streams, .. } = &*self.0;
         has_streams.store(true, Ordering::Relaxed);
         let Some(unstarted) = connections.begin_stream(state.user(), next_request.load(Ordering::Relaxed)) else {
-            // To drop the work resets its stream, which takes memory until the reset is written. A peer without credentials is not to
-            // have thousands of them.
+            // Dropping `work` resets its stream. A reset takes memory until it is written, so a peer without
+            // credentials must not cause thousands of them.
             if !state.is_authenticated() {
                 state.evict();
             }
@@ -218,49 +224,53 @@ where
             work: Box::pin(work),
             unstarted: Some(unstarted),
             gives_up: None,
-            answer: None,
+            response: None,
             link: self.0.clone(),
         });
     }
 }
 
-/// A stream's task.
+/// The task of a stream.
 struct Watched<Work> {
     work: Pin<Box<Work>>,
-    /// The share of the request until the task is polled.
+    /// The share of the request's memory, until the task is polled for the first time.
     unstarted: Option<UserShare>,
-    /// Set while it waits for its reader.
+    /// Ends the task when it is ready. `None`: the task does not wait for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
     /// The response that the task sends.
-    answer: Option<Arc<UnreadResponse>>,
+    response: Option<Arc<UnreadResponse>>,
     link: Arc<Link>,
 }
 
 impl<Work: Future<Output = ()>> Future for Watched<Work> {
     type Output = ();
 
+    /// Polls the work of the stream. Ends the task without it if the response must end, or if the client has read
+    /// nothing for [`PATIENCE`].
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.unstarted = None;
-        if self.answer.as_ref().is_some_and(|answer| answer.is_ended()) {
-            self.link.must_write();
+        if self.response.as_ref().is_some_and(|response| response.is_ended()) {
+            self.link.require_write();
             return Poll::Ready(());
         }
-        SAID.set(None);
+        OUTCOME.set(None);
         let (done, begun) = poll_sending(self.work.as_mut(), context);
         if done.is_ready() {
             return Poll::Ready(());
         }
         if begun.is_some() {
-            self.answer = begun;
+            self.response = begun;
         }
-        match SAID.take() {
-            Some(Said::Nothing) => self.gives_up = None,
-            Some(Said::Piece) => match &mut self.gives_up {
+        match OUTCOME.take() {
+            Some(PollOutcome::Nothing) => self.gives_up = None,
+            Some(PollOutcome::Piece) => match &mut self.gives_up {
                 Some(gives_up) => gives_up.as_mut().reset(Instant::now() + PATIENCE),
                 none => *none = Some(Box::pin(sleep(PATIENCE))),
             },
-            Some(Said::Waits) if self.gives_up.is_none() => self.gives_up = Some(Box::pin(sleep(PATIENCE))),
-            Some(Said::Waits) | None => {}
+            Some(PollOutcome::WaitsForReader) if self.gives_up.is_none() => {
+                self.gives_up = Some(Box::pin(sleep(PATIENCE)));
+            }
+            Some(PollOutcome::WaitsForReader) | None => {}
         }
         match &mut self.gives_up {
             Some(gives_up) => gives_up.as_mut().poll(context).map(|()| {

@@ -1,8 +1,8 @@
 //! TLS of the listener: a certificate and its key from files, loaded again when the files are replaced.
 //!
-//! TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN, with the provider that the client of the source uses as well. Whether
-//! clients show certificates is the caller's to say, by a verifier: `serve` has none, the operator has its own. Sockets
-//! are in `listen`; later modules decide which user a client is and what it may do.
+//! Supports TLS 1.2 and 1.3, and HTTP/2 and HTTP/1.1 by ALPN, with the same cryptography as the client of the source.
+//! The caller passes a verifier, which decides whether clients need certificates. `listen` has the sockets. Other
+//! modules authenticate and authorize clients.
 
 use std::fmt;
 use std::io;
@@ -23,28 +23,29 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Encrypted bytes that a connection holds while its socket takes none: two records. They are not counted as unread bytes.
+/// The maximum encrypted bytes that a connection buffers while its socket is full: two records. No limit counts them
+/// as unread bytes.
 const UNSENT: usize = 32 << 10;
 
-/// How long a handshake may take; Go's clients give up after as long.
+/// The timeout of a handshake, which is that of Go's clients.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the files are checked: certificates are replaced hours before they end.
+/// How often the files are checked for changes. Certificates are replaced hours before they expire.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The response of Go's server to a client that uses plain HTTP.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// Where a certificate and its key are.
+/// The files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// PEM: the server's certificate, then those that lead from it to its authority, if any.
+    /// PEM: the server's certificate, then the intermediate certificates up to its CA, if any.
     pub certificate: PathBuf,
     /// PEM: the private key of the first certificate; PKCS #8, SEC 1 or PKCS #1, not encrypted.
     pub key: PathBuf,
 }
 
-/// Which of the two files.
+/// One of the two files of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The certificate.
@@ -53,7 +54,7 @@ pub enum Part {
     Key,
 }
 
-/// Displays its command line option, which is where the user corrects it.
+/// Displays the command line option that sets the file.
 impl fmt::Display for Part {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -63,23 +64,23 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why two files are no certificate with its key; Display names the remedy.
+/// Why a certificate and a key cannot be used. Each message contains the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// It is missing, or may not be read.
+    /// The file is missing, or cannot be read.
     #[error("{part} {} cannot be read ({source}): use an existing file that this user can read", file.display())]
     Unreadable {
-        /// The part.
+        /// Which file.
         part: Part,
-        /// Its name.
+        /// The path of the file.
         file: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
-    /// Nothing in it looks like a certificate.
+    /// The file has no certificate in PEM.
     #[error("--tls-cert-file {} has no certificate: it must be PEM with BEGIN CERTIFICATE", .0.display())]
     NoCertificate(PathBuf),
-    /// A certificate in it is broken.
+    /// A certificate in the file cannot be parsed, or cannot be used with the key.
     #[error("--tls-cert-file {} has a certificate that cannot be parsed ({problem}): issue it again", file.display())]
     BadCertificate {
         /// The file.
@@ -87,13 +88,13 @@ pub enum TlsError {
         /// The error of the library.
         problem: String,
     },
-    /// Nothing in it looks like a key.
+    /// The file has no private key in PEM.
     #[error(
         "--tls-private-key-file {} has no private key: it must be PEM with BEGIN PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY, not encrypted",
         .0.display()
     )]
     NoKey(PathBuf),
-    /// A key that cannot sign.
+    /// The key is of a kind or size that is not supported.
     #[error(
         "--tls-private-key-file {} has a key that cannot be used ({problem}): use an ECDSA key on P-256 or P-384, RSA of 2048 bits or more, or Ed25519",
         file.display()
@@ -104,14 +105,14 @@ pub enum TlsError {
         /// The error of the library.
         problem: String,
     },
-    /// Two halves of different pairs.
+    /// The certificate and the key do not belong together.
     #[error(
         "the key in --tls-private-key-file {} does not belong to the first certificate in --tls-cert-file {}: use the two files of one pair; the server's certificate comes before its issuers",
         .0.key.display(),
         .0.certificate.display()
     )]
     Mismatch(CertificateFiles),
-    /// The library refuses its own defaults.
+    /// The TLS library rejects its own default configuration.
     #[error("TLS cannot be set up: {0}")]
     Unsupported(#[source] rustls::Error),
 }
@@ -121,14 +122,14 @@ pub enum TlsError {
 pub struct Tls {
     /// The files that are loaded again; `None` if the certificate does not come from files.
     files: Option<CertificateFiles>,
-    /// The files as they were just before they were first read.
+    /// What identified the files just before they were first read.
     opened: Stamps,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
     requests_client_certificates: bool,
 }
 
-/// Replaces the certificate of a server that has it from no file.
+/// Replaces the certificate of a server whose certificate does not come from files.
 #[derive(Clone, Debug)]
 pub struct Replacer(Arc<Current>);
 
@@ -136,23 +137,24 @@ pub struct Replacer(Arc<Current>);
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
-/// What identifies a replaced file: its modification time and its size. `None`: it does not exist.
+/// The modification time and the size of a file, which change when it is replaced. `None`: the file cannot be read.
 type Stamp = Option<(SystemTime, u64)>;
+/// The stamps of the certificate file and the key file.
 type Stamps = (Stamp, Stamp);
 
 impl Tls {
-    /// Reads the files. `clients` decides whether clients need certificates, and which.
+    /// Loads a certificate from files. `clients` decides whether clients need certificates, and verifies these.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
     pub async fn open(files: CertificateFiles, clients: Arc<dyn ClientCertVerifier>) -> Result<Tls, TlsError> {
         let opened = stamps(&files).await;
-        let first = read(&files, &provider()).await?;
-        Tls::with(Some(files), opened, first, clients)
+        let first = load(&files, &provider()).await?;
+        Tls::with_certificate(Some(files), opened, first, clients)
     }
 
-    /// Serves with this certificate until it is replaced: a certificate with those that lead to its authority, and
-    /// its key, PEM.
+    /// Serves with a certificate that is not in files, until the returned [`Replacer`] replaces it. `certificate`:
+    /// PEM, with the intermediate certificates up to its CA; `key`: PEM; `clients`: as in [`Tls::open`].
     ///
     /// # Errors
     /// [`TlsError`], which names the file `(in memory)`.
@@ -161,14 +163,18 @@ impl Tls {
         key: &str,
         clients: Arc<dyn ClientCertVerifier>,
     ) -> Result<(Tls, Replacer), TlsError> {
-        let first = pair(&in_memory(), certificate.as_bytes(), key.as_bytes(), &provider())?;
-        let tls = Tls::with(None, Stamps::default(), first, clients)?;
+        let first = parse_pair(&in_memory_names(), certificate.as_bytes(), key.as_bytes(), &provider())?;
+        let tls = Tls::with_certificate(None, Stamps::default(), first, clients)?;
         let replacer = Replacer(tls.current.clone());
         Ok((tls, replacer))
     }
 
-    /// A configuration that serves the current certificate.
-    fn with(
+    /// The configuration of a server that begins with the certificate `first`. `files`, `opened`: as in the fields of
+    /// [`Tls`]; `clients`: as in [`Tls::open`].
+    ///
+    /// # Errors
+    /// [`TlsError::Unsupported`].
+    fn with_certificate(
         files: Option<CertificateFiles>,
         opened: Stamps,
         first: Arc<CertifiedKey>,
@@ -182,7 +188,7 @@ impl Tls {
             .with_client_cert_verifier(clients)
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Some clients name the dearer AES-256 first, which protects nothing here better; Go's server prefers AES-128 too.
+        // Some clients prefer AES-256, which costs more CPU without a benefit here. Go's server prefers AES-128 too.
         config.ignore_client_order = true;
         Ok(Tls {
             files,
@@ -193,7 +199,8 @@ impl Tls {
         })
     }
 
-    /// Shares the certificate with another listener. One [`Tls::follow`] is enough for both.
+    /// The same configuration for another listener. Only the original reloads files, for both listeners: see
+    /// [`Tls::follow`].
     #[must_use]
     pub fn shared(&self) -> Tls {
         Tls {
@@ -205,7 +212,7 @@ impl Tls {
         }
     }
 
-    /// The current certificate of the server.
+    /// The current certificate of the server, without its issuers.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
     }
@@ -215,12 +222,13 @@ impl Tls {
         self.requests_client_certificates
     }
 
-    /// Shakes hands within ten seconds. A failure ends this connection only, and is logged at level debug.
+    /// Performs the handshake within [`HANDSHAKE_TIMEOUT`]. `None` after a failure, which is logged at level debug; the
+    /// connection is then closed. A client that uses plain HTTP gets a response that says so.
     pub(crate) async fn accept(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
         let handshake = async {
             let mut first = [0];
             stream.peek(&mut first).await?;
-            // TLS begins with the byte 22. What begins with a letter is HTTP in the clear.
+            // TLS begins with the byte 22. A letter is the beginning of plain HTTP.
             if first[0].is_ascii_uppercase() {
                 stream.write_all(PLAIN_HTTP).await?;
                 return Err(io::Error::other("the client speaks plain HTTP"));
@@ -239,8 +247,8 @@ impl Tls {
         }
     }
 
-    /// Loads the files again whenever they change. An unusable certificate is logged, and the previous one stays in
-    /// use.
+    /// Reloads the files whenever they change, forever. If the new certificate cannot be used, this logs a warning,
+    /// and the previous one stays in use.
     pub(crate) async fn follow(&self) -> ! {
         let files = match &self.files {
             Some(files) => files,
@@ -255,12 +263,13 @@ impl Tls {
                 continue;
             }
             seen = now;
-            match read(files, &provider).await {
+            match load(files, &provider).await {
                 Ok(key) => {
                     self.current.replace(key);
                     tracing::info!(file = %files.certificate.display(), "serving with the new certificate");
                 }
-                // Also between the two replacements of a pair; the next look finds the other file changed.
+                // This also happens if only one file of a pair has been replaced. The next check finds the other one
+                // changed.
                 Err(error) => {
                     tracing::warn!(%error, "the new certificate cannot be used, keeping the old one")
                 }
@@ -270,25 +279,25 @@ impl Tls {
 }
 
 impl Current {
-    /// Replaces the certificate for new connections.
+    /// Uses another certificate for new connections.
     fn replace(&self, key: Arc<CertifiedKey>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
     }
 }
 
 impl Replacer {
-    /// Serves new connections with another certificate.
+    /// Uses another certificate for new connections. `certificate`, `key`: as in [`Tls::in_memory`].
     ///
     /// # Errors
-    /// [`TlsError`]; then the one before it stays.
+    /// [`TlsError`]; the previous certificate stays in use.
     pub fn replace(&self, certificate: &str, key: &str) -> Result<(), TlsError> {
-        self.0.replace(pair(&in_memory(), certificate.as_bytes(), key.as_bytes(), &provider())?);
+        self.0.replace(parse_pair(&in_memory_names(), certificate.as_bytes(), key.as_bytes(), &provider())?);
         Ok(())
     }
 }
 
-/// Names for errors about a certificate that is not in files.
-fn in_memory() -> CertificateFiles {
+/// The file names in errors about a certificate that is not in files.
+fn in_memory_names() -> CertificateFiles {
     CertificateFiles { certificate: "(in memory)".into(), key: "(in memory)".into() }
 }
 
@@ -303,8 +312,8 @@ pub fn no_client_certificates() -> Arc<dyn ClientCertVerifier> {
     WebPkiClientVerifier::no_client_auth()
 }
 
-/// The cryptography. It is named, because a dependency may set the process-wide default. AES-128 comes first in each
-/// version.
+/// The cryptography library, with AES-128 as the first choice of each TLS version. It is passed explicitly, because a
+/// dependency may change the default of the process.
 fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     provider.cipher_suites.sort_by_key(|suite| {
@@ -319,17 +328,17 @@ fn provider() -> CryptoProvider {
     provider
 }
 
-/// Reads and checks certificate and key.
-async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
+/// Reads and checks the files of a certificate and its key.
+async fn load(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = read_file(Part::Certificate, &files.certificate).await?;
-    // In this order, since a user corrects the first wrong one first.
-    read_chain(files, &chain)?;
+    // The certificate is checked before the key is read, so its error comes first.
+    parse_chain(files, &chain)?;
     let key = read_file(Part::Key, &files.key).await?;
-    pair(files, &chain, &key, provider)
+    parse_pair(files, &chain, &key, provider)
 }
 
-/// Parses a certificate chain.
-fn read_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// Parses a certificate chain from PEM. `files`: for errors.
+fn parse_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bad_certificate = |problem: String| TlsError::BadCertificate { file: files.certificate.clone(), problem };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
@@ -340,14 +349,14 @@ fn read_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateD
     Ok(chain)
 }
 
-/// A certificate chain with its key, which must match.
-fn pair(
+/// Parses a certificate chain and its key from PEM, and checks that they belong together. `files`: for errors.
+fn parse_pair(
     files: &CertificateFiles,
     chain: &[u8],
     key: &[u8],
     provider: &CryptoProvider,
 ) -> Result<Arc<CertifiedKey>, TlsError> {
-    let chain = read_chain(files, chain)?;
+    let chain = parse_chain(files, chain)?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey(files.key.clone()))?;
     let key = provider
         .key_provider
@@ -361,16 +370,17 @@ fn pair(
     }
 }
 
+/// Reads a file. `part`: which one it is, for the error.
 async fn read_file(part: Part, file: &Path) -> Result<Vec<u8>, TlsError> {
     tokio::fs::read(file).await.map_err(|source| TlsError::Unreadable { part, file: file.to_owned(), source })
 }
 
-/// Modification times and lengths of both files.
+/// The current stamps of both files.
 async fn stamps(files: &CertificateFiles) -> Stamps {
     (stamp(&files.certificate).await, stamp(&files.key).await)
 }
 
-/// Modification time and length of a file.
+/// The current stamp of a file.
 async fn stamp(file: &Path) -> Stamp {
     let metadata = tokio::fs::metadata(file).await.ok()?;
     Some((metadata.modified().ok()?, metadata.len()))

@@ -1,8 +1,10 @@
-//! Connections for which there is no place: each gets a response in the protocol that it begins with, and is closed.
+//! Responds to connections that are rejected because of a limit, in the protocol that the client begins with, and
+//! closes them.
 //!
-//! A rejected connection is still accepted, because it would otherwise wait in the kernel without a response. A few at a time get one,
-//! within seconds; the others are closed at once. Over TLS a rejected connection is closed without a response. Which connections
-//! are rejected is decided in `limits::connections`.
+//! A rejected connection is still accepted, because it would otherwise wait in the kernel without a response. Only
+//! [`MOST_AT_ONCE`] of them get a response at a time, within seconds; the others are closed at once. Over TLS a
+//! rejected connection is closed without a response. [`crate::flow_control::connections`] decides which connections
+//! are rejected.
 
 use std::io;
 use std::sync::Arc;
@@ -14,22 +16,22 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Connections that get a response at a time.
+/// The maximum number of rejected connections that get a response at the same time.
 const MOST_AT_ONCE: usize = 64;
 
-/// How long such a connection may take to send its first bytes and to read the response.
+/// How long a rejected client may take to send its first bytes and to read the response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes that are read at most before it is closed. Closing with unread bytes would reset the connection before the client has seen the
-/// response.
+/// The maximum bytes that are read from a rejected connection before it is closed. If a connection is closed with
+/// unread bytes, it is reset, and the client may not see the response.
 const MOST_READ: usize = 64 << 10;
 
-/// What a rejected connection is sent.
+/// The response to a rejected connection.
 #[derive(Debug)]
 pub(crate) struct Rejection {
-    /// Over HTTP/1.1.
+    /// The status code over HTTP/1.1.
     pub(crate) code: StatusCode,
-    /// The body over HTTP/1.1, JSON.
+    /// The body over HTTP/1.1: a Status as JSON.
     pub(crate) status: Vec<u8>,
     /// Seconds after which the client may connect again.
     pub(crate) retry_after: u64,
@@ -37,7 +39,7 @@ pub(crate) struct Rejection {
     pub(crate) message: String,
 }
 
-/// Rejects connections, a few at a time.
+/// Rejects connections, at most [`MOST_AT_ONCE`] at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejecter {
     permits: Arc<Semaphore>,
@@ -51,17 +53,17 @@ impl Rejecter {
     /// Sends a response and closes the connection, unless too many rejections are being sent.
     pub(crate) async fn reject(&self, stream: TcpStream, rejection: impl FnOnce() -> Rejection) {
         if let Ok(_permit) = self.permits.clone().try_acquire_owned() {
-            // It is closed in any case.
+            // An error needs no handling: the connection is closed in any case.
             let _ = timeout(PATIENCE, send(stream, &rejection())).await;
         }
     }
 }
 
-/// Sends the rejection in the client's version of HTTP.
+/// Sends the rejection in the client's version of HTTP. Sends nothing if the first bytes are not HTTP.
 async fn send(mut stream: TcpStream, rejection: &Rejection) -> io::Result<()> {
     let mut first = [0; 4];
     let mut read = 0;
-    // Enough to recognize HTTP/2: no method of HTTP/1.1 begins like its preface.
+    // Four bytes are enough to recognize HTTP/2, because no method of HTTP/1.1 begins like its preface.
     while read < first.len() {
         match stream.read(&mut first[read..]).await? {
             0 => return Ok(()),
@@ -101,8 +103,8 @@ fn response(rejection: &Rejection) -> Vec<u8> {
     response
 }
 
-/// HTTP/2's frames for "go away": empty SETTINGS, which must come first, and GOAWAY with ENHANCE_YOUR_CALM and the message
-/// (RFC 9113, 3.4 and 6.8).
+/// The HTTP/2 frames that reject a connection: empty SETTINGS, which must come first, and GOAWAY with
+/// ENHANCE_YOUR_CALM and the message (RFC 9113, 3.4 and 6.8).
 fn go_away(message: &str) -> Vec<u8> {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     const ENHANCE_YOUR_CALM: u32 = 0xb;

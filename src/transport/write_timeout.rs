@@ -1,9 +1,9 @@
-//! Ends a connection whose peer has stopped. A write that makes no progress for too long ([`super::pace`]) is an error,
-//! and so is a peer that connects and sends nothing.
+//! Ends connections whose client stopped. A write that makes no progress for too long ([`super::pace`]) fails, and so
+//! does reading from a client that connects and sends nothing.
 //!
-//! Otherwise, a client that stops reading would hold its connection, and a list its snapshot, for as long as the peer's kernel answers probes. A
-//! single stalled stream of an HTTP/2 connection is [`super::stream_timeout`]'s. What follows the first bytes has other bounds, which
-//! [`super::listen`] sets: hyper's timeout for heads of HTTP/1.1, and PINGs for HTTP/2.
+//! Otherwise, a client that stops reading would hold its connection, and the snapshot of a list, for as long as the
+//! client's kernel answers probes. [`super::stream_timeout`] ends single streams of an HTTP/2 connection. After the
+//! first bytes, [`super::listen`] sets other timeouts: hyper's timeout for heads of HTTP/1.1, and PINGs for HTTP/2.
 //!
 //! A connection that always has something to read yields to other tasks in between.
 
@@ -20,43 +20,45 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::pace::Pace;
 use super::stream_timeout::Link;
 
-/// How long the first bytes may take, up to those that distinguish HTTP/2 from HTTP/1.1. The bounds of either begin
-/// only then.
+/// The time in which a client must send enough bytes to distinguish HTTP/2 from HTTP/1.1. The timeouts of the protocols
+/// begin after that.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
 
-/// How long a write may wait that frees what an ended stream had queued. A front proxy carries requests of many users over one connection, so
-/// the connection does not end because its socket is full at that moment.
+/// How long the writes may take that free the queued bytes of a reset stream. The connection does not end at once if
+/// its socket is full, because the connection of a front proxy carries requests of many users.
 pub(crate) const FREES_WITHIN: Duration = Duration::from_secs(1);
 
-/// The bytes that a connection may be read before others have their turn. A peer that sends small frames as fast as
-/// they are read would otherwise occupy a thread: hyper reads as long as there is something. Requests of HTTP/2 can be
-/// as short as twenty bytes and each takes a kilobyte until its response is written. So small pieces are read, and
-/// responses are written before more is read.
+/// The bytes that are read from a connection before it yields to other tasks. hyper reads as long as bytes arrive, so
+/// a client that sends small frames fast would otherwise occupy a thread. An HTTP/2 request can be as short as twenty
+/// bytes, and takes a kilobyte of memory until its response is written. So only few bytes are read before responses
+/// are written.
 const READ_AT_A_TIME: usize = 2 << 10;
 
-/// What HTTP/2 begins with (RFC 9113, 3.4).
+/// The first bytes of an HTTP/2 connection (RFC 9113, 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection with a bound on waiting writes and on the first bytes.
+/// A connection with timeouts for writes that wait, and for the first bytes of the client.
 pub struct WriteTimeout<Io> {
     io: Io,
-    /// The time until the peer must have shown which protocol it uses, with the number of bytes of HTTP/2's preface
-    /// so far.
+    /// The timeout for the first bytes, and the number of bytes of [`PREFACE`] that have arrived. `None` once the
+    /// protocol is known.
     expects: Option<(Pin<Box<Sleep>>, usize)>,
-    /// Set while a write waits: since when, and the end of it.
+    /// Set while a write waits: when it began to wait, and its timeout.
     gives_up: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Set while everything has to be written because a stream has ended: the end of it. Progress does not prolong it.
+    /// Set while all queued bytes must be written because a stream was reset: the timeout, which progress does not
+    /// prolong.
     frees_by: Option<Pin<Box<Sleep>>>,
     /// How long writes may still wait.
     pace: Pace,
-    /// The poll of the connection in which as much was read as may be at a time.
+    /// The number of the poll of the connection in which [`READ_AT_A_TIME`] bytes were read, so that this poll reads
+    /// no more.
     has_read: Option<u64>,
-    /// Says when a write must not wait for long.
+    /// Knows whether the connection must write soon, or must not read.
     link: Arc<Link>,
 }
 
 impl<Io> WriteTimeout<Io> {
-    /// Limits how long writes of a connection may make no progress.
+    /// Adds the timeouts to a connection.
     pub(crate) fn new(io: Io, link: Arc<Link>) -> WriteTimeout<Io> {
         WriteTimeout {
             io,
@@ -69,8 +71,9 @@ impl<Io> WriteTimeout<Io> {
         }
     }
 
-    /// Passes on the result of a write and its number of bytes, unless it has waited for too long.
-    fn judge<Done>(
+    /// Checks how long a write has waited, and returns its result, or an error if it has waited for too long. `bytes`
+    /// returns the number of bytes of a write that is done.
+    fn check_write<Done>(
         &mut self,
         written: Poll<io::Result<Done>>,
         bytes: impl FnOnce(&Done) -> usize,
@@ -78,9 +81,9 @@ impl<Io> WriteTimeout<Io> {
     ) -> Poll<io::Result<Done>> {
         if let Poll::Ready(written) = written {
             if let Some((since, _)) = self.gives_up.take() {
-                self.pace.wait(since.elapsed());
+                self.pace.record_pause(since.elapsed());
             }
-            self.pace.take(written.as_ref().map_or(0, bytes));
+            self.pace.record_read(written.as_ref().map_or(0, bytes));
             return Poll::Ready(written);
         }
         if !self.link.may_wait() {
@@ -98,14 +101,14 @@ impl<Io> WriteTimeout<Io> {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has stopped reading, or reads too slowly")))
     }
 
-    /// Compares the next of the first bytes with the preface of HTTP/2.
-    fn heard(&mut self, bytes: &[u8]) {
-        if let Some((_, said)) = &mut self.expects {
-            let expected = &PREFACE[*said..];
+    /// Compares the next of the first bytes with the preface of HTTP/2. Ends the timeout once the protocol is known.
+    fn check_first_bytes(&mut self, bytes: &[u8]) {
+        if let Some((_, arrived)) = &mut self.expects {
+            let expected = &PREFACE[*arrived..];
             let length = bytes.len().min(expected.len());
-            *said += length;
-            // Nothing at all is the end of the connection.
-            if bytes.is_empty() || bytes[..length] != expected[..length] || *said == PREFACE.len() {
+            *arrived += length;
+            // No bytes mean the end of the connection.
+            if bytes.is_empty() || bytes[..length] != expected[..length] || *arrived == PREFACE.len() {
                 self.expects = None;
             }
         }
@@ -113,12 +116,14 @@ impl<Io> WriteTimeout<Io> {
 }
 
 impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
+    /// Reads at most [`READ_AT_A_TIME`] bytes in each poll of the connection, and nothing while too many requests are
+    /// not processed yet. Fails if the first bytes do not arrive in time.
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // hyper polls again within one poll of the connection, for each request that it accepts.
+        // Within one poll of the connection, hyper reads again for each request that it accepts.
         let poll = self.link.poll();
         if self.has_read == Some(poll) || self.link.must_pause() {
             context.waker().wake_by_ref();
@@ -134,7 +139,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
             return read;
         }
         match read {
-            Poll::Ready(Ok(())) => self.heard(&buffer.filled()[filled..]),
+            Poll::Ready(Ok(())) => self.check_first_bytes(&buffer.filled()[filled..]),
             Poll::Ready(Err(_)) => self.expects = None,
             Poll::Pending => {
                 if let Some((expects, _)) = &mut self.expects {
@@ -151,16 +156,16 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
 impl<Io: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.judge(written, |bytes| *bytes, context)
+        self.check_write(written, |bytes| *bytes, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
         if flushed.is_ready() {
-            self.link.has_written();
+            self.link.record_written();
             self.frees_by = None;
         }
-        self.judge(flushed, |()| 0, context)
+        self.check_write(flushed, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -177,6 +182,6 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<Io> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(context, pieces);
-        self.judge(written, |bytes| *bytes, context)
+        self.check_write(written, |bytes| *bytes, context)
     }
 }

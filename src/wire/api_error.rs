@@ -1,8 +1,8 @@
 //! All errors of requests, and the only place that chooses status codes.
 //!
-//! An [`ApiError`] is a decision with its facts. [`ApiError::status`] makes the metav1 Status of it that kube-apiserver returns (apimachinery
-//! `api/errors/errors.go`). Few errors have a plain text body, because upstream's have.
-//! Does not write responses: see `response`, and `watch` for errors inside of a stream.
+//! An [`ApiError`] is the kind of an error with its details. [`ApiError::status`] converts it to the metav1 Status that
+//! kube-apiserver returns (apimachinery `api/errors/errors.go`). Some errors have a plain text body, as upstream.
+//! This module does not write responses: see `response`, and `watch` for errors within a stream.
 
 use std::borrow::Cow;
 
@@ -17,81 +17,81 @@ use crate::model::{Gvr, Version, quote};
 use crate::selector::FieldError;
 use crate::transport::head_error::HeadError;
 
-/// Why a request has no ordinary answer.
+/// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
-    /// No such path: plain text, as the API server's outer router answers.
+    /// The path does not exist: a plain text body, as from kube-apiserver's outer router.
     PageNotFound,
-    /// No such path below a built-in group version: a Status.
+    /// The path names a resource or subresource that is not served: a Status.
     UnknownResource,
-    /// No such object.
+    /// The object does not exist.
     NotFound {
         /// The resource.
         gvr: Gvr,
         /// The requested name.
         name: String,
     },
-    /// A verb that the resource does not offer, among them every write.
+    /// The resource does not support the verb. This includes all writes.
     MethodNotAllowed {
         /// Kubernetes' verb, such as `create`.
         verb: &'static str,
-        /// The resource, with its subresource if one was named.
+        /// The resource, with the subresource if the path names one.
         gvr: Gvr,
     },
-    /// A write of something that the API server behind may well write, which reads alone are forwarded to.
+    /// A write to a resource of which this server forwards only reads. The API server may support the verb.
     WriteNotForwarded {
         /// Kubernetes' verb, such as `create`.
         verb: &'static str,
         /// The resource.
         gvr: Gvr,
     },
-    /// A method other than GET and HEAD on a path that is no resource.
+    /// A method other than GET and HEAD on a path that is not a resource.
     MethodNotAllowedHere,
-    /// A parameter or selector that cannot be read.
+    /// A parameter, selector or body that cannot be parsed.
     BadRequest(String),
-    /// A request that cannot be routed, with another code than 400: its length, or its version of HTTP.
+    /// A request that the transport rejects with a code other than 400, such as for its length or its HTTP version.
     Rejected(StatusCode, String),
-    /// A resourceVersion that cannot be read, where upstream lets a bare error through: 500 and no reason.
+    /// A resourceVersion that cannot be parsed, in a request for which upstream returns 500 without a reason.
     Bare(String),
     /// ListOptions that contradict each other.
     InvalidOptions(Vec<OptionFault>),
-    /// CreateOptions with values that are not known.
+    /// CreateOptions with unknown values.
     InvalidCreateOptions(Vec<OptionFault>),
-    /// A review that is invalid, or whose Pod could not be created; field by field.
+    /// A review that is invalid, or whose Pod could not be created.
     InvalidReview {
         /// The group of its kind.
         group: &'static str,
         /// Its kind.
         kind: &'static str,
-        /// What is wrong.
+        /// One problem for each invalid field.
         problems: Vec<FieldError>,
     },
     /// A body that is longer than this many bytes.
     TooLargeBody(usize),
-    /// The row of an object is longer than an event of a watch may be.
+    /// The table row of an object exceeds the maximum length of a watch event.
     TooLongRow {
         /// The resource.
         gvr: Gvr,
         /// Namespace and name of the object.
         key: String,
-        /// How long a row of an event may be, in bytes.
+        /// The maximum length in bytes.
         most: u64,
     },
-    /// No offered media type is accepted, or not in the requested form.
+    /// The client accepts none of the offered media types, or requests a representation that they do not have.
     NotAcceptable(String),
-    /// No offered media type is accepted by a built-in path; what is offered.
+    /// The client accepts none of these media types, which the route of a built-in path offers.
     NotRouted(&'static [&'static str]),
-    /// A body without a media type.
+    /// A body whose media type is missing or not supported.
     UnsupportedMediaType(String),
-    /// A browser on a foreign page; see `guards`.
+    /// A request that a web page of another site makes in a browser; see `guards`.
     Forbidden(String),
     /// Authentication or authorization failed; see `access`.
     Access(AccessError),
-    /// History does not reach back to that version.
+    /// The requested version is older than the history, or the snapshot of the response was released.
     Expired {
         /// Upstream's words for this case.
         message: String,
-        /// A token with which the list can be continued, inconsistently.
+        /// A token that continues the list with the current state, which is inconsistent with the earlier pages.
         continue_token: Option<String>,
     },
     /// The store has not reached the requested version.
@@ -101,15 +101,15 @@ pub enum ApiError {
         /// The version of the store.
         current: Version,
     },
-    /// The number of forwarded requests of the user is at its limit.
+    /// This number of requests of the user are being forwarded, which is the maximum.
     TooManyForwarded(u64),
-    /// The limit of reviews: this one had no turn in its time.
+    /// This number of reviews are in progress, which is the maximum, and the wait for a permit timed out.
     TooManyReviews(u64),
-    /// There is as much as there may be of something.
+    /// A limit was reached.
     Limited(Limited),
-    /// The resource's data is still being read.
+    /// The store of the resource is still loading, with its progress.
     Loading(String),
-    /// The source cannot provide what the response needs now.
+    /// The source currently cannot provide what the response needs.
     Unavailable(String),
     /// An internal error.
     Internal(String),
@@ -125,31 +125,31 @@ impl From<HeadError> for ApiError {
     }
 }
 
-/// One entry of `details.causes` of invalid options.
+/// One invalid option: an entry of `details.causes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionFault {
     /// The parameter.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub problem: OptionProblem,
 }
 
-/// What is wrong with an option.
+/// Why an option is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionProblem {
-    /// The option is forbidden here, for this reason.
+    /// The option must not be set in this request, for this reason.
     Forbidden(String),
-    /// Its value is none of the known ones.
+    /// The value is not one of the supported ones.
     NotSupported {
         /// The value.
         value: String,
-        /// The known ones.
+        /// The supported values.
         supported: &'static [&'static str],
     },
 }
 
 impl OptionFault {
-    /// The reason of the cause.
+    /// The field `reason` of the cause.
     fn reason(&self) -> &'static str {
         match self.problem {
             OptionProblem::Forbidden(_) => "FieldValueForbidden",
@@ -157,8 +157,8 @@ impl OptionFault {
         }
     }
 
-    /// The message without the field's name.
-    fn body(&self) -> String {
+    /// The field `message` of the cause, which does not name the option.
+    fn message(&self) -> String {
         match &self.problem {
             OptionProblem::Forbidden(why) => format!("Forbidden: {why}"),
             OptionProblem::NotSupported { value, supported } => {
@@ -169,7 +169,7 @@ impl OptionFault {
     }
 }
 
-/// The parts of a Status that differ between failures.
+/// The parts of a Status that differ between errors.
 struct Parts<'a> {
     code: StatusCode,
     reason: Option<&'static str>,
@@ -178,18 +178,19 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// The parts of a Status without details.
     fn new(code: StatusCode, reason: &'static str, message: impl Into<Cow<'a, str>>) -> Parts<'a> {
         Parts { code, reason: Some(reason), message: message.into(), details: None }
     }
 
     /// Adds the details of the Status.
-    fn with(mut self, details: Value) -> Parts<'a> {
+    fn with_details(mut self, details: Value) -> Parts<'a> {
         self.details = Some(details);
         self
     }
 
-    /// Shortens the texts to [`LONGEST_MESSAGE`] bytes. The causes repeat the message, so together they have the same
-    /// bound.
+    /// Shortens the message to [`LONGEST_MESSAGE`] bytes. The causes repeat the message, so all of them together have
+    /// the same maximum.
     fn bounded(mut self) -> Parts<'a> {
         shorten(&mut self.message, LONGEST_MESSAGE);
         let causes = self.details.as_mut().and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut);
@@ -207,7 +208,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Cuts a text to at most `most` bytes.
+/// Cuts a text that is longer than `most` bytes after at most `most` bytes, and appends ` ...`.
 fn shorten(text: &mut Cow<'_, str>, most: usize) {
     if text.len() > most {
         let end = text.floor_char_boundary(most);
@@ -215,29 +216,29 @@ fn shorten(text: &mut Cow<'_, str>, most: usize) {
     }
 }
 
-/// Longest message of a Status, in bytes. A message shows what a client has sent, which can be as long as a URL or a
-/// body. There are several copies of it while a response is built.
+/// The longest message of a Status, in bytes. A message can quote a URL or a body, and there are several copies of it
+/// while a response is created.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
-/// Seconds after which a client may come again while data is being loaded. Loading takes seconds; upstream starts its
-/// own back-off at one second too.
+/// The seconds after which a client may retry, while a store is loading or a limit is reached. Upstream's back-off
+/// begins with one second too.
 const LOADING_RETRY_SECONDS: u64 = 1;
 
 impl ApiError {
-    /// The error for a body without a media type.
+    /// The error for a body without a media type: 415.
     pub(crate) fn no_media_type() -> ApiError {
         let message = "the body of the request was in an unknown format - a Content-Type is needed";
         ApiError::UnsupportedMediaType(message.to_owned())
     }
 
-    /// The error for an invalid review.
+    /// The error for an invalid review: 422. Keeps only the first [`MOST_MISFITS`] problems.
     pub(crate) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<FieldError>) -> ApiError {
-        // Each is written twice. Thousands of premises can be wrong alike.
+        // A review can have thousands of equal problems, and each is written twice.
         problems.truncate(MOST_MISFITS);
         ApiError::InvalidReview { group, kind, problems }
     }
 
-    /// The HTTP status.
+    /// The HTTP status code.
     pub fn code(&self) -> StatusCode {
         self.parts().code
     }
@@ -247,12 +248,12 @@ impl ApiError {
         self.parts().message.into_owned()
     }
 
-    /// The plain text body, for errors that have no Status.
+    /// The plain text body; `None` for errors whose body is a Status.
     pub fn plain_text(&self) -> Option<&'static str> {
         matches!(self, ApiError::PageNotFound).then_some("404 page not found\n")
     }
 
-    /// The seconds for the `Retry-After` header.
+    /// The seconds for the header `Retry-After`; `None` if the response must not have it.
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             ApiError::TooLargeVersion { .. } => Some(1),
@@ -291,12 +292,12 @@ impl ApiError {
         }
     }
 
-    /// The metav1 Status as one line of JSON, keys in the order of the Go type.
+    /// The metav1 Status as one line of JSON, with its fields in the order of the Go type.
     pub fn status(&self) -> Vec<u8> {
         self.code_and_status().1
     }
 
-    /// The HTTP status, and the metav1 Status.
+    /// The HTTP status code, and the metav1 Status as in [`ApiError::status`].
     pub fn code_and_status(&self) -> (StatusCode, Vec<u8>) {
         let parts = self.parts();
         let token = if let ApiError::Expired { continue_token: Some(token), .. } = self {
@@ -325,30 +326,30 @@ impl ApiError {
         (parts.code, text)
     }
 
-    /// What the Status consists of, with bounded texts.
+    /// The parts of the Status, with bounded messages.
     fn parts(&self) -> Parts<'_> {
-        self.unbounded().bounded()
+        self.unbounded_parts().bounded()
     }
 
-    /// The parts of the Status, before their texts are shortened.
-    fn unbounded(&self) -> Parts<'_> {
+    /// The parts of the Status, before the messages are shortened.
+    fn unbounded_parts(&self) -> Parts<'_> {
         match self {
             ApiError::PageNotFound | ApiError::UnknownResource => {
                 Parts::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
-                    .with(json!({}))
+                    .with_details(json!({}))
             }
             ApiError::NotFound { gvr, name } => Parts::new(
                 StatusCode::NOT_FOUND,
                 "NotFound",
                 format!("{} {} not found", gvr.group_resource(), quote(name)),
             )
-            .with(details(name, gvr)),
+            .with_details(details(name, gvr)),
             ApiError::MethodNotAllowed { verb, gvr } => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 format!("{verb} is not supported on resources of kind {}", quote(&gvr.group_resource())),
             )
-            .with(details("", gvr)),
+            .with_details(details("", gvr)),
             ApiError::WriteNotForwarded { verb, gvr } => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
@@ -358,13 +359,13 @@ impl ApiError {
                     quote(&gvr.group_resource())
                 ),
             )
-            .with(details("", gvr)),
+            .with_details(details("", gvr)),
             ApiError::MethodNotAllowedHere => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 "the server does not allow this method on the requested resource",
             )
-            .with(json!({})),
+            .with_details(json!({})),
             ApiError::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
             ApiError::Rejected(code, message) => {
                 Parts { code: *code, reason: None, message: message.into(), details: None }
@@ -372,15 +373,15 @@ impl ApiError {
             ApiError::Bare(message) => {
                 Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.into(), details: None }
             }
-            ApiError::InvalidOptions(faults) => invalid_options("ListOptions", faults),
-            ApiError::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
-            ApiError::InvalidReview { group, kind, problems } => invalid_review(group, kind, problems),
+            ApiError::InvalidOptions(faults) => invalid_options_parts("ListOptions", faults),
+            ApiError::InvalidCreateOptions(faults) => invalid_options_parts("CreateOptions", faults),
+            ApiError::InvalidReview { group, kind, problems } => invalid_review_parts(group, kind, problems),
             ApiError::TooLargeBody(most) => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
                 format!("Request entity too large: limit is {most}"),
             )
-            .with(json!({})),
+            .with_details(json!({})),
             ApiError::TooLongRow { gvr, key, most } => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
@@ -391,24 +392,24 @@ impl ApiError {
                     Bytes(*most)
                 ),
             )
-            .with(details(key, gvr)),
+            .with_details(details(key, gvr)),
             ApiError::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
             ApiError::NotRouted(offered) => {
                 let message = format!("406: Not Acceptable\n\nAvailable representations: {}", offered.join(", "));
-                Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
+                Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with_details(json!({}))
             }
             ApiError::UnsupportedMediaType(message) => {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }
             ApiError::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
-            ApiError::Access(refusal) => refused(refusal),
+            ApiError::Access(error) => access_error_parts(error),
             ApiError::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
             ApiError::TooLargeVersion { requested, current } => Parts::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "Timeout",
                 format!("Timeout: Too large resource version: {requested}, current: {current}"),
             )
-            .with(json!({
+            .with_details(json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
@@ -417,21 +418,21 @@ impl ApiError {
                 "TooManyRequests",
                 format!("storage is (re)initializing: {progress}"),
             )
-            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             ApiError::TooManyForwarded(own) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 format!(
-                    "{own} requests of this user are being forwarded to the API server, watches included, which is the maximum"
+                    "{own} requests of this user are being forwarded to the API server, which is the maximum: end some of them, such as watches, or retry later"
                 ),
             )
-            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             ApiError::TooManyReviews(limit) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
-                format!("{limit} placement reviews are in progress, which is the maximum"),
+                format!("{limit} placement reviews are in progress, which is the maximum: retry later"),
             )
-            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             ApiError::Limited(limited) => limited_parts(limited),
             ApiError::Unavailable(message) => {
                 Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
@@ -441,16 +442,18 @@ impl ApiError {
                 "InternalError",
                 format!("Internal error occurred: {message}"),
             )
-            .with(json!({"causes": [{"message": message}]})),
+            .with_details(json!({"causes": [{"message": message}]})),
         }
     }
 }
 
-/// The cause decides the code: 401, 403 and 429 for the caller's, 500 and 503 for others. Upstream returns 401 for a
-/// token that could not be reviewed; that it was not the token is worth reporting. Upstream serves nothing before it
-/// has read its authorities; we do, and report that it was not the certificate.
-fn refused(refusal: &AccessError) -> Parts<'_> {
-    match refusal {
+/// The Status for a request that is not authenticated or not authorized. The code is 401, 403 or 429 if the caller is
+/// the cause, else 500 or 503.
+///
+/// Two codes differ from upstream. For a token that could not be reviewed, upstream returns 401, as for an invalid
+/// token. Upstream serves nothing before it has loaded its client CA certificates; fieldcache returns 503 until then.
+fn access_error_parts(error: &AccessError) -> Parts<'_> {
+    match error {
         AccessError::Unauthorized(accepted) => {
             Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", format!("Unauthorized: {accepted}"))
         }
@@ -459,25 +462,25 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
             "ServiceUnavailable",
             "the token could not be reviewed: the API server that reviews tokens does not respond",
         )
-        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::AuthoritiesNotLoaded => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
             "client CA certificates are not loaded yet; retry when /readyz is ok",
         )
-        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::TooManyInvalidTokens => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
             "too many tokens from this address were rejected; retry later, with a valid one",
         )
-        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::TooManyReviews => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
             "too many requests, please try again later: this server is checking the permissions of many other requests of this user",
         )
-        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::Impersonation(header) => Parts::new(
             StatusCode::FORBIDDEN,
             "Forbidden",
@@ -492,7 +495,7 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
                 Some(about) => details(&about.name, &Gvr::new(&*about.group, &*about.version, &*about.resource)),
                 None => json!({}),
             };
-            Parts::new(StatusCode::FORBIDDEN, "Forbidden", forbidden.message()).with(details)
+            Parts::new(StatusCode::FORBIDDEN, "Forbidden", forbidden.message()).with_details(details)
         }
         AccessError::AuthorizerUnavailable => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -507,8 +510,8 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
     }
 }
 
-/// 429 for what others, or the client itself, use; 503 for a store without memory, as fewer requests do not help
-/// there. The cause names the limit for programs.
+/// The Status for a limit that was reached. The code is 503 if the memory for a store is missing, because fewer
+/// requests do not help there, and otherwise 429. The cause has the reason and the option of the limit, for programs.
 fn limited_parts(limited: &Limited) -> Parts<'_> {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
@@ -529,10 +532,11 @@ fn limited_parts(limited: &Limited) -> Parts<'_> {
     if let Some(seconds) = limited.retry_after {
         details["retryAfterSeconds"] = Value::from(seconds);
     }
-    Parts::new(code, reason, &*limited.message).with(details)
+    Parts::new(code, reason, &*limited.message).with_details(details)
 }
 
-/// The details of a Status about an object.
+/// The details of a Status about an object: its name, group and resource, without empty ones. As upstream, `kind` is
+/// the resource.
 fn details(name: &str, gvr: &Gvr) -> Value {
     let mut details = Map::new();
     for (key, value) in [("name", name), ("group", &*gvr.group), ("kind", &*gvr.resource)] {
@@ -543,23 +547,24 @@ fn details(name: &str, gvr: &Gvr) -> Value {
     Value::Object(details)
 }
 
-/// The Status for options that are not valid.
-fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
-    let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.body())).collect();
+/// The Status for invalid options: 422. `kind`: `ListOptions` or `CreateOptions`.
+fn invalid_options_parts(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
+    let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message())).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
         several => format!("[{}]", several.join(", ")),
     };
     let causes: Vec<Value> = faults
         .iter()
-        .map(|fault| json!({"reason": fault.reason(), "message": fault.body(), "field": fault.field}))
+        .map(|fault| json!({"reason": fault.reason(), "message": fault.message(), "field": fault.field}))
         .collect();
     Parts::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {message}"))
-        .with(json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}))
+        .with_details(json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}))
 }
 
-/// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).
-fn invalid_review(group: &str, kind: &str, problems: &[FieldError]) -> Parts<'static> {
+/// The Status for an invalid review: 422, in upstream's words for an invalid object (apimachinery `api/errors`,
+/// NewInvalid).
+fn invalid_review_parts(group: &str, kind: &str, problems: &[FieldError]) -> Parts<'static> {
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
@@ -568,5 +573,5 @@ fn invalid_review(group: &str, kind: &str, problems: &[FieldError]) -> Parts<'st
     let cause = |problem: &FieldError| json!({"reason": problem.reason.as_str(), "message": problem.message, "field": problem.field});
     let causes: Vec<Value> = problems.iter().map(cause).collect();
     Parts::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind}.{group} \"\" is invalid: {message}"))
-        .with(json!({"group": group, "kind": kind, "causes": causes}))
+        .with_details(json!({"group": group, "kind": kind, "causes": causes}))
 }

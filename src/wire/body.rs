@@ -1,13 +1,13 @@
 //! The body of a response: whole, in chunks created on demand, a stream that waits, or one that is forwarded.
 //!
-//! Bodies are pulled by hyper when the connection can take more; nothing is queued here. A body waits while too much of
-//! what it has given is unread (`limits::unread`). Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
-//! exactly `gzip`; how it is done is in `gzip`.
+//! hyper polls a body when the connection can take more; nothing is queued here. A body waits while too many of its
+//! bytes are unread ([`crate::flow_control::unread`]). Compression follows apiserver `handlers/responsewriters`:
+//! above 131072 bytes, and only if the client accepts exactly `gzip`. `gzip` compresses.
 //!
-//! Chunks are made in turn with all other work of the server, fairly between users: see `limits::seats`.
+//! The work of creating chunks is divided into turns, fairly between users: see [`crate::flow_control::seats`].
 //!
-//! A panic while a piece is created ends this body alone, as a broken one. So no client takes half a response for a
-//! whole one.
+//! A panic while a piece is created ends this body alone, with an error. So no client takes half a response for a whole
+//! one.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,43 +36,43 @@ use crate::store::Revocation;
 use crate::transport::listen::ResponseBody;
 use crate::transport::pace::Pace;
 use crate::transport::stream_timeout;
-use crate::transport::stream_timeout::Said;
+use crate::transport::stream_timeout::PollOutcome;
 
-/// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
+/// Longer bodies are compressed, in bytes: the threshold of kube-apiserver.
 const COMPRESS_ABOVE: usize = 128 * 1024;
 
-/// The number of chunks that one response sends before others have their turn: half a megabyte, less than a
-/// millisecond of work. A connection that is read as fast as it is written would otherwise occupy its thread until a
-/// whole list is sent.
+/// The number of chunks that one response sends before its task yields: half a megabyte, less than a millisecond of
+/// work. Otherwise a fast client would occupy a thread until a whole list is sent.
 const CHUNKS_AT_A_TIME: u8 = 8;
 
 /// A response body.
 pub struct Body {
     kind: Kind,
-    /// Chunks sent since others had their turn.
+    /// The number of chunks since the task yielded.
     running: u8,
-    /// Dropped with the body, however that ends.
+    /// Guards that are dropped with the body.
     held: Vec<Box<dyn Send>>,
-    /// Where its panics are counted.
+    /// Counts panics of the body.
     panics: Option<Arc<Panics>>,
-    /// Takes a turn for each chunk.
+    /// Takes a turn for each chunk. `None`: the body takes no turns.
     worker: Option<Box<Worker>>,
-    /// Counts what is unread.
+    /// Counts unread bytes. `None`: they are not counted.
     meter: Option<Box<Meter>>,
-    /// Bytes in memory besides its pieces.
+    /// The bytes of memory that creating the pieces takes, besides the pieces.
     held_bytes: u64,
-    /// Reports when the state of its pieces is revoked.
+    /// Reports when the snapshot of the pieces is revoked.
     revocation: Option<Revocation>,
-    /// What a small body holds, until its bytes are free.
+    /// The share of a small body's memory. It moves to the bytes when they are sent.
     share: Option<UserShare>,
-    /// When its last piece was yielded, and how slowly further ones may be requested.
+    /// When the last piece was yielded, if the client must request the next one in time.
     given: Option<Instant>,
+    /// How long the client may still wait before it requests further pieces.
     pace: Pace,
     /// Logs the request when the body is dropped.
     log: Option<Box<RequestLog>>,
 }
 
-/// The bytes of a small body with what they hold.
+/// The bytes of a small body, which keep its share until they are freed.
 struct SharedBytes {
     bytes: Bytes,
     _share: UserShare,
@@ -85,9 +85,13 @@ impl AsRef<[u8]> for SharedBytes {
 }
 
 enum Kind {
+    /// Complete in memory; empty once it is sent.
     Whole(Bytes),
+    /// Created on demand, without waiting.
     Pieces(Pieces),
+    /// Waits for events, as that of a watch.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// The response of another server. `waits`: it can be a watch.
     Forwarded { body: UpstreamBody, waits: bool },
 }
 
@@ -120,23 +124,24 @@ impl Body {
         Body::new(Kind::Whole(bytes.into()))
     }
 
-    /// A body of chunks that are created on demand, without waiting.
+    /// A body of chunks that are created on demand. The iterator must not wait.
     pub fn pieces(pieces: Pieces) -> Body {
         Body::new(Kind::Pieces(pieces))
     }
 
-    /// A body of batches, which come at any time.
+    /// A body of batches that become ready at any time, such as the events of a watch.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body::new(Kind::Stream(Box::pin(stream)))
     }
 
-    /// The body of another server's response, as it comes; `waits`: it may be silent for long. When it breaks off, so
-    /// does this one. The connection is cut instead of ended, as half a response must not look like a whole one.
+    /// The body of another server's response. `waits`: it may send nothing for a long time, like a watch. If it ends
+    /// with an error, so does this one: the connection is cut, because half a response must not look like a whole
+    /// one.
     pub fn forwarded(body: UpstreamBody, waits: bool) -> Body {
         Body::new(Kind::Forwarded { body, waits })
     }
 
-    /// Whether the body waits for what it sends, as that of a watch does.
+    /// Whether the body may wait for events before it sends more, like that of a watch.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_) | Kind::Forwarded { waits: true, .. })
     }
@@ -146,23 +151,25 @@ impl Body {
         self.held.push(Box::new(guard));
     }
 
-    /// Creates chunks in turns with other work. Watches take turns by themselves.
+    /// Makes the body take a turn of `worker` for each chunk. Does nothing for whole bodies, which are small work,
+    /// and for watches, which take turns themselves.
     pub(crate) fn take_turns(&mut self, worker: impl FnOnce() -> Worker) {
         if matches!(self.kind, Kind::Pieces(_) | Kind::Forwarded { waits: false, .. }) {
             self.worker = Some(Box::new(worker()));
         }
     }
 
-    /// Sets the bytes that are in memory besides the pieces until the body has been created.
-    pub(crate) fn holds(&mut self, bytes: u64) {
+    /// Adds to the bytes of memory that creating the pieces takes, besides the pieces. Does nothing for other kinds of
+    /// bodies.
+    pub(crate) fn add_held_bytes(&mut self, bytes: u64) {
         if matches!(self.kind, Kind::Pieces(_)) {
             self.held_bytes += bytes;
         }
     }
 
-    /// What it holds while its client does not read, if that is bounded before it is sent. Watches are not included,
-    /// because they end instead, nor is what is small.
-    pub(crate) fn may_hold(&self) -> Option<u64> {
+    /// The most memory, in bytes, that the body holds while its client does not read. `None` for a small body, which
+    /// counts by [`Body::small_length`], and for a watch, which is ended instead when too much is unread.
+    pub(crate) fn most_held_bytes(&self) -> Option<u64> {
         match &self.kind {
             Kind::Whole(bytes) => (bytes.len() > unread::SMALL).then_some(bytes.len() as u64),
             Kind::Pieces(_) | Kind::Forwarded { waits: false, .. } => Some(unread::STREAMED + self.held_bytes),
@@ -170,7 +177,8 @@ impl Body {
         }
     }
 
-    /// The length of a small body of which nothing is counted yet.
+    /// The length in bytes of a whole body that is not empty and has no meter. Bodies above [`unread::SMALL`] get a
+    /// meter, so this is the length of a small body. `None` for all others.
     pub(crate) fn small_length(&self) -> Option<usize> {
         match &self.kind {
             Kind::Whole(bytes) if !bytes.is_empty() && self.meter.is_none() => Some(bytes.len()),
@@ -178,23 +186,23 @@ impl Body {
         }
     }
 
-    /// Attaches a share until the bytes of a small body are free.
-    pub(crate) fn share(&mut self, share: UserShare) {
+    /// Attaches the share of a small body, which is released when the bytes of the body are freed.
+    pub(crate) fn attach_share(&mut self, share: UserShare) {
         self.share = Some(share);
     }
 
-    /// Logs the request when the body has been sent or dropped.
-    pub(crate) fn log(&mut self, log: RequestLog) {
+    /// Attaches the log line of the request, which is written when the body has been sent or dropped.
+    pub(crate) fn attach_log(&mut self, log: RequestLog) {
         self.log = Some(Box::new(log));
     }
 
-    /// Counts the unread bytes of the body.
+    /// Makes `meter` count the unread bytes of the body.
     pub(crate) fn count_unread(&mut self, meter: Meter) {
         self.meter = Some(Box::new(meter));
     }
 
-    /// Ends the body when the state that its pieces are created from is revoked.
-    pub(crate) fn breaks_off(&mut self, revocation: Revocation) {
+    /// Makes the body end with an error when the snapshot that its pieces are created from is revoked.
+    pub(crate) fn end_when_revoked(&mut self, revocation: Revocation) {
         self.revocation = Some(revocation);
     }
 
@@ -203,7 +211,7 @@ impl Body {
         self.panics = Some(panics.clone());
     }
 
-    /// Polls the next frame of the body, whatever its kind is.
+    /// Polls the next frame, without turns and limits.
     fn poll_kind(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
@@ -215,16 +223,16 @@ impl Body {
         }
     }
 
-    /// Counts a piece until the client has read it.
+    /// Counts the bytes of a frame as unread until the client has read them, and returns the frame.
     ///
     /// # Errors
-    /// It is longer than what its user may leave unread: the response breaks off.
-    fn counted(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Result<Frame<Bytes>, BodyError> {
+    /// The user may not leave as many bytes unread. The rest of the body is dropped.
+    fn count_frame(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Result<Frame<Bytes>, BodyError> {
         if let Some(share) = self.share.take() {
             return Ok(frame.map_data(|bytes| Bytes::from_owner(SharedBytes { bytes, _share: share })));
         }
-        let Some(meter) = self.meter.as_mut().filter(|_| stream_timeout::sends()) else { return Ok(frame) };
-        let is_first = meter.answer().is_none();
+        let Some(meter) = self.meter.as_mut().filter(|_| stream_timeout::is_sending()) else { return Ok(frame) };
+        let is_first = meter.response().is_none();
         let mut is_too_much = false;
         let frame = frame.map_data(|bytes| {
             meter.count(bytes, context).unwrap_or_else(|| {
@@ -232,34 +240,37 @@ impl Body {
                 Bytes::new()
             })
         });
-        if let Some(answer) = meter.answer().filter(|_| is_first) {
-            stream_timeout::send(answer);
+        if let Some(response) = meter.response().filter(|_| is_first) {
+            stream_timeout::set_response(response);
         }
         if is_too_much {
-            self.cut();
-            return Err("unread responses of this user take as much memory as they may".into());
+            self.drop_rest();
+            return Err(
+                "unread responses of this user take the maximum of memory, so this response was ended early".into()
+            );
         }
         Ok(frame)
     }
 
-    /// Drops the rest of the body.
-    fn cut(&mut self) {
+    /// Drops the rest of the body and its guards.
+    fn drop_rest(&mut self) {
         self.kind = Kind::Whole(Bytes::new());
         self.held.clear();
     }
 
-    /// Handles an internal error while a piece was created: drops the rest, and the response breaks off.
-    fn broken(&mut self) -> BodyError {
+    /// Handles a panic while a piece was created: logs and counts it, and drops the rest of the body. Returns the
+    /// error that ends the response.
+    fn end_after_panic(&mut self) -> BodyError {
         let place = if self.is_stream() { PanicOrigin::Watch } else { PanicOrigin::Answer };
         tracing::error!(place = place.as_str(), "a response panicked and was ended early");
         if let Some(panics) = &self.panics {
             panics.count(place);
         }
-        self.cut();
+        self.drop_rest();
         "internal error while the response was created".into()
     }
 
-    /// The length, if it is known in advance.
+    /// The length in bytes; `None` if it is not known before the body is created.
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
             Kind::Whole(bytes) => Some(bytes.len() as u64),
@@ -278,74 +289,82 @@ impl ResponseBody for Body {
     }
 }
 
-/// Why a body breaks off.
+/// Why a body ends early.
 type BodyError = Box<dyn Error + Send + Sync>;
 
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BodyError;
 
+    /// Yields after [`CHUNKS_AT_A_TIME`] chunks, and waits while too much is unread. Ends the body with an error if
+    /// the client reads too slowly. Then takes a turn, creates the next piece in it, and counts the piece. Ends the
+    /// body with an error after a panic, or if the snapshot of its pieces was revoked. An empty piece ends the turn
+    /// and is not sent.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.running == CHUNKS_AT_A_TIME {
             self.running = 0;
-            stream_timeout::say(Said::Nothing);
+            stream_timeout::record_poll(PollOutcome::Nothing);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if self.meter.as_ref().is_some_and(|meter| !meter.is_ready(context)) {
+        if self.meter.as_ref().is_some_and(|meter| !meter.ready_or_wake(context)) {
             self.running = 0;
-            stream_timeout::say(Said::Waits);
+            stream_timeout::record_poll(PollOutcome::WaitsForReader);
             return Poll::Pending;
         }
         if let Some(given) = self.given.take()
-            && !self.pace.wait(given.elapsed())
+            && !self.pace.record_pause(given.elapsed())
         {
             tracing::debug!("a client read a response too slowly, so it was ended early");
-            self.cut();
+            self.drop_rest();
             return Poll::Ready(Some(Err("the response was read too slowly".into())));
         }
         if self.worker.as_mut().is_some_and(|worker| worker.poll_turn(context).is_pending()) {
             self.running = 0;
-            stream_timeout::say(Said::Nothing);
+            stream_timeout::record_poll(PollOutcome::Nothing);
             return Poll::Pending;
         }
-        // Half-changed state is dropped with the body's kind.
+        // If it panics, its half-changed state is dropped: see `end_after_panic`.
         let mut worker = self.worker.take();
         let poll = AssertUnwindSafe(|| match &mut worker {
             Some(worker) => worker.work(|| self.poll_kind(context)),
             None => self.poll_kind(context),
         });
-        let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
+        let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.end_after_panic()))));
         self.worker = worker;
-        // Looked at after the piece was made: it can be cut, and so look like the last one.
+        // Checked after the piece was created: once the snapshot is revoked, the piece can look like the last one.
         let next =
             if matches!(self.kind, Kind::Pieces(_)) && self.revocation.as_ref().is_some_and(Revocation::is_revoked) {
-                past::warn();
-                self.cut();
-                Poll::Ready(Some(Err("the response was read too slowly while much has changed".into())))
+                past::warn_of_revoked_reader();
+                self.drop_rest();
+                Poll::Ready(Some(Err("the response was read too slowly while many objects changed".into())))
             } else {
                 next
             };
-        let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
-        stream_timeout::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
+        let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.count_frame(frame, context))));
+        stream_timeout::record_poll(if matches!(next, Poll::Ready(Some(_))) {
+            PollOutcome::Piece
+        } else {
+            PollOutcome::Nothing
+        });
         if let (Some(log), Poll::Ready(Some(Ok(frame)))) = (&mut self.log, &next) {
-            log.sent(frame.data_ref().map_or(0, Bytes::len));
+            log.count_sent(frame.data_ref().map_or(0, Bytes::len));
         }
         if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next)
             && frame.data_ref().is_some_and(Bytes::is_empty)
         {
             self.running = 0;
-            stream_timeout::say(Said::Nothing);
+            stream_timeout::record_poll(PollOutcome::Nothing);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        // What others send may wait for them, and a watch waits for events.
+        // Only for pieces: forwarded responses wait for the other server, and watches for events.
         if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next) {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
-            self.pace.take(bytes);
+            self.pace.record_read(bytes);
             self.given = Some(Instant::now());
         }
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
@@ -369,36 +388,40 @@ impl HttpBody for Body {
     }
 }
 
-/// How the chunks of a response are finished.
+/// How the chunks of a response are turned into its body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
-    /// Indented by two spaces.
+    /// JSON is indented by two spaces.
     pub pretty: bool,
     /// The client accepts gzip.
     pub gzip: bool,
-    /// Short responses are streamed too: whether one turn of work was enough for it must not show.
+    /// Short responses are streamed too, without a length. Otherwise a client could learn whether one turn of work was
+    /// enough for the response.
     pub streams: bool,
 }
 
-/// Completes a body of chunks, and returns whether it is compressed. Small bodies are sent whole, so that they have a
-/// length.
+/// Makes the body of a response from its chunks, and returns whether it is compressed. A small body is created at
+/// once, so that the response has a length, unless [`Finish::streams`] is set.
 pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut pieces: Pieces = if finish.pretty { Box::new(Pretty::new(pieces)) } else { pieces };
     let mut first = Vec::new();
     let mut size = 0;
-    // A second chunk means that the response is not small; its compression is chosen when it is longer than a buffer.
+    // Longer responses are streamed: more than one chunk, or with compression more than libdeflate gets at once.
     let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
-    // Of a response that is always streamed too: whether there is room for it must be known before it begins.
+    // A response that is always streamed creates its first chunk here too: whether the limits have room for it must be
+    // known before it begins.
     while if finish.streams { first.is_empty() } else { !is_long(size, first.len()) } {
         match pieces.next() {
-            // It takes more turns than this one.
+            // The response takes more than this turn of work.
             Some(piece) if piece.is_empty() => break,
             Some(piece) => {
                 size += piece.len();
                 first.push(piece);
             }
             None if finish.streams => break,
-            None if finish.gzip && size > COMPRESS_ABOVE => return (Body::whole(gzip::whole(&first.concat())), true),
+            None if finish.gzip && size > COMPRESS_ABOVE => {
+                return (Body::whole(gzip::compress_whole(&first.concat())), true);
+            }
             None if first.len() == 1 => return (Body::whole(first.remove(0)), false),
             None => return (Body::whole(first.concat()), false),
         }
@@ -406,7 +429,7 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
     let all = if finish.gzip { Box::new(Gzip::new(all)) } else { all };
     let mut body = Body::pieces(all);
-    // The first pieces are a part of what a streamed response may hold.
-    body.holds((size as u64).saturating_sub(unread::STREAMED) + if finish.gzip { gzip::STATE } else { 0 });
+    // A streamed response counts with `STREAMED` bytes already, so only what exceeds them is added.
+    body.add_held_bytes((size as u64).saturating_sub(unread::STREAMED) + if finish.gzip { gzip::STATE } else { 0 });
     (body, finish.gzip)
 }

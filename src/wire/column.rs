@@ -1,5 +1,5 @@
-//! The cell of what a column's path found: apiextensions `registry/customresource/tableconvertor`. Paths are read and followed in
-//! [`crate::extract::json_path`].
+//! Converts the value that the path of a printer column finds to the cell of a table, as apiextensions
+//! `registry/customresource/tableconvertor` does. [`crate::extract::json_path`] parses and evaluates paths.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -42,8 +42,9 @@ impl ColumnKind {
         }
     }
 
-    /// Whether a value of this JSON text may show something, decided without parsing it.
-    fn shows(self, json: &[u8]) -> bool {
+    /// Whether a column of this type may show the value that `json` contains. If false, its cell is null. Looks only
+    /// at the first byte, without parsing the value.
+    fn may_show(self, json: &[u8]) -> bool {
         match (self, json.first()) {
             (_, None) | (ColumnKind::Unknown, _) => false,
             (ColumnKind::String, _) => true,
@@ -54,15 +55,16 @@ impl ColumnKind {
     }
 }
 
-/// Most values of an object of which cells are shown. Values that an object in etcd can have are fewer: they have at least two bytes each.
+/// The maximum number of JSON values of an object whose cells are shown. No object in etcd has as many, because each
+/// value takes at least two bytes.
 pub(crate) const MOST_VALUES: usize = 1 << 20;
 
 /// How Go prints null.
 const NO_VALUE: &str = "<no value>";
 
-/// Writes the cell of a value that is stored as this JSON text.
+/// Writes the cell of a value, as JSON. `json`: the value as it is stored; `now`: the time for ages.
 pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
-    if !kind.shows(json) {
+    if !kind.may_show(json) {
         return out.extend_from_slice(b"null");
     }
     // The usual one, without a value in between.
@@ -79,7 +81,8 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
     write_value(&cell(kind, &scalar_value(json).unwrap_or_default(), now), out);
 }
 
-/// An object or list as Go writes it: by a [`Tree`], which takes a fraction of the memory of values, and any depth.
+/// An object or list as Go writes it. `None` if it has more than [`MOST_VALUES`] values, or cannot be parsed. Uses a
+/// [`Tree`], which takes much less memory than [`Value`]s and has no limit of depth.
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     let tree = Tree::read_at_most(json, MOST_VALUES).ok()?;
     let mut text = Vec::with_capacity(json.len());
@@ -115,7 +118,7 @@ fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The cell of a literal in the path.
+/// The cell of a literal in the path of a column. `now`: the time for ages.
 pub(crate) fn literal_cell(kind: ColumnKind, literal: &Literal, now: Timestamp) -> Value {
     match literal {
         Literal::Text(text) => cell(kind, &Value::from(lossy(text)), now),
@@ -125,12 +128,14 @@ pub(crate) fn literal_cell(kind: ColumnKind, literal: &Literal, now: Timestamp) 
     }
 }
 
-/// The cell of a number of Go's types int and uint8, such as a byte of a text: these are no numbers for a column.
+/// The cell of a number that has Go's type int or uint8, such as a byte of a string. Only columns of type string show
+/// it. Upstream's columns of numbers do not know these types, so their cell is null.
 pub(crate) fn untyped_integer_cell(kind: ColumnKind, integer: i64) -> Value {
     if kind == ColumnKind::String { Value::from(integer.to_string()) } else { Value::Null }
 }
 
-/// Bytes that escapes make are not always UTF-8: Go writes U+FFFD for each of the others.
+/// Converts bytes to a string as Go does: each byte that is not valid UTF-8 becomes U+FFFD. Escapes in a path can
+/// produce such bytes.
 fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -140,7 +145,7 @@ fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// The cell of a value in a column of this type.
+/// The cell of a value in a column of this type; null if the type cannot show the value. `now`: the time for ages.
 pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         (ColumnKind::String, _) => Value::from(print(value)),
@@ -157,8 +162,8 @@ pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// Go's conversion cuts the fraction off. What does not fit becomes the lowest integer on amd64; on other processors Go gives other
-/// results.
+/// Converts a float to an integer as Go does on amd64: without its fraction, and a float out of range becomes the
+/// lowest integer. On other processors Go gives other results for these.
 fn integer_of(float: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
@@ -179,7 +184,9 @@ fn print(value: &Value) -> String {
     }
 }
 
-/// The age of a moment in Go's RFC 3339 (apimachinery `metav1.Time`, UnmarshalQueryParameter, which takes two texts for no moment).
+/// The age that a Date column shows for a time in RFC 3339, such as `5d`, by the rules of apimachinery `metav1.Time`
+/// (UnmarshalQueryParameter). `<unknown>` for an empty string, `null` and the zero time, `<invalid>` for other strings
+/// that are not a time.
 fn age_of(text: &str, now: Timestamp) -> String {
     if matches!(text, "" | "null") {
         return "<unknown>".to_owned();

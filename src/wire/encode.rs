@@ -1,4 +1,4 @@
-//! Bytes on the wire: JSON as Go writes it, objects spliced into lists and events without being read again.
+//! Writes objects, lists and events as JSON. The stored bytes of objects are copied into them without being parsed.
 //!
 //! The bytes of an object are the source's. What surrounds them is written here, with Go's escapes (`<`, `>`, `&`,
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
@@ -15,14 +15,14 @@ use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
-/// Size of a chunk of a streamed response, in bytes. It is large enough that the cost per chunk vanishes, and small
-/// enough that thousands of slow readers hold little.
+/// Size of a chunk of a streamed response, in bytes. It is large enough that the cost per chunk is negligible, and
+/// small enough that thousands of slow readers hold little.
 pub const CHUNK: usize = 64 * 1024;
 
-/// What a list envelope usually takes on either side, in bytes; with room for a whole empty list.
+/// The bytes that are reserved for each of the two parts of a list envelope: more than most of them take.
 const ENVELOPE: usize = 256;
 
-/// An object with the version that a response shows: its own, or that of the change that removed it.
+/// An object with the version that a response shows: its own, or for a deleted object that of its deletion.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// The object.
@@ -32,12 +32,12 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// An object that is shown unchanged.
+    /// An object with its own version.
     pub fn as_is(object: &'a Object) -> Shown<'a> {
         Shown { object, version: object.version() }
     }
 
-    /// Writes an item of a list: the bytes of the source.
+    /// Writes the object as an item of a list: the bytes of the source, with the version to show.
     pub fn write_item(self, out: &mut Vec<u8>) {
         if self.version == self.object.version() {
             self.object.write_json(out);
@@ -54,9 +54,10 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Writes the object, with kind and apiVersion in front if they are given.
-    pub fn write_typed(self, of: Option<(&str, &str)>, out: &mut Vec<u8>) {
-        match of {
+    /// Writes the object. `object_type`: the kind and the apiVersion to write in front; `None` if the stored bytes
+    /// contain them.
+    pub fn write_typed(self, object_type: Option<(&str, &str)>, out: &mut Vec<u8>) {
+        match object_type {
             None => self.write_item(out),
             Some((kind, api_version)) => {
                 write_type(kind, api_version, out);
@@ -68,12 +69,12 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Writes the object as meta.k8s.io PartialObjectMetadata.
+    /// Writes the object as PartialObjectMetadata. `api_version`: such as `meta.k8s.io/v1`.
     pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
         self.write_partial_of(&self.object.json(), api_version, out);
     }
 
-    /// Like [`Shown::write_partial`], from the object's bytes, for callers that have read them already.
+    /// Like [`Shown::write_partial`], for callers that have the object's bytes already: `json`.
     pub fn write_partial_of(self, json: &[u8], api_version: &str, out: &mut Vec<u8>) {
         write_type("PartialObjectMetadata", api_version, out);
         out.extend_from_slice(b",\"metadata\":");
@@ -81,7 +82,8 @@ impl<'a> Shown<'a> {
         out.push(b'}');
     }
 
-    /// A part of the object that contains its version, with the version to show.
+    /// Writes a part of the object, with the version to show. `json`: the whole object; `range`: the part of it,
+    /// which must contain the resourceVersion.
     fn write_range(self, json: &[u8], range: Range<usize>, out: &mut Vec<u8>) {
         let span = self.object.version_span();
         out.extend_from_slice(&json[range.start..span.start]);
@@ -90,7 +92,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Writes `{"kind":K,"apiVersion":V`, to be continued.
+/// Writes `{"kind":K,"apiVersion":V`. The caller writes the other fields and the closing brace.
 pub fn write_type(kind: &str, api_version: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"kind\":");
     write_string(kind, out);
@@ -98,19 +100,19 @@ pub fn write_type(kind: &str, api_version: &str, out: &mut Vec<u8>) {
     write_string(api_version, out);
 }
 
-/// metadata of a list.
+/// The metadata of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListMeta {
-    /// The version that the list shows.
+    /// The version of the state that the list shows.
     pub version: Version,
     /// Token of the next page; empty on the last one.
     pub continue_token: String,
-    /// The number of objects after this page, if it is reported.
+    /// The number of objects after this page; `None` if the list does not report it.
     pub remaining: Option<u64>,
 }
 
 impl ListMeta {
-    /// Writes the members in the order of the Go type, without empty ones.
+    /// Writes the fields in the order of the Go type, without empty ones.
     pub fn write_typed(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{");
         self.write_version(out);
@@ -122,8 +124,8 @@ impl ListMeta {
         out.push(b'}');
     }
 
-    /// Writes the members in alphabetical order, as lists of custom resources have them; `continue` is written even
-    /// when empty.
+    /// Writes the fields in alphabetical order, as in lists of custom resources, which have `continue` even when it is
+    /// empty.
     pub fn write_untyped(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"continue\":");
         write_string(&self.continue_token, out);
@@ -133,14 +135,14 @@ impl ListMeta {
         out.extend_from_slice(b"}");
     }
 
-    /// Writes the resourceVersion.
+    /// Writes the field resourceVersion.
     fn write_version(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"resourceVersion\":\"");
         out.extend_from_slice(self.version.number().to_string().as_bytes());
         out.extend_from_slice(b"\"");
     }
 
-    /// Writes the remainingItemCount, if it is known.
+    /// Writes the field remainingItemCount, if the list reports it.
     fn write_remaining(&self, out: &mut Vec<u8>) {
         if let Some(remaining) = self.remaining {
             out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
@@ -148,17 +150,17 @@ impl ListMeta {
     }
 }
 
-/// What surrounds the items of a list.
+/// The bytes of a list around its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Before.
+    /// The bytes before the first item.
     pub head: Vec<u8>,
-    /// After.
+    /// The bytes after the last item.
     pub tail: Vec<u8>,
 }
 
 impl Envelope {
-    /// The envelope of an ordinary list.
+    /// The envelope of a list of whole objects.
     pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
         let api_version = resource.gvr.api_version();
         match resource.origin {
@@ -179,7 +181,7 @@ impl Envelope {
         }
     }
 
-    /// The envelope of a list of a Go type: kind, apiVersion, metadata, items.
+    /// The envelope of a list that has a Go type upstream: kind, apiVersion, metadata, items.
     pub fn typed(kind: &str, api_version: &str, meta: &ListMeta) -> Envelope {
         let mut head = Vec::with_capacity(ENVELOPE);
         write_type(kind, api_version, &mut head);
@@ -190,34 +192,37 @@ impl Envelope {
     }
 }
 
-/// A text that is written in parts.
+/// An item that is written in parts.
 pub trait Unfinished: Send {
-    /// Writes what comes next, until `out` has `most` bytes or a bounded amount of work is done; true at the end. `out` becomes longer
-    /// than `most` by [`LONG`] bytes of the source in JSON, by one line in YAML.
-    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool;
+    /// Appends the next part. Stops when `out` has `target` bytes, or when a bounded amount of work is done. Returns
+    /// whether the item is complete. `out` can exceed `target`, in JSON by [`LONG`] bytes of the source, and in YAML
+    /// by one line.
+    fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool;
 }
 
-/// What is left of an item that does not fit its chunk.
+/// The rest of an item that did not fit into its chunk. `None`: the item is complete.
 pub type Left = Option<Box<dyn Unfinished>>;
 
-/// Begins a text in a chunk.
-pub fn begin(mut text: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
-    if text.fill(CHUNK, out) { None } else { Some(Box::new(text)) }
+/// Writes the first part of an item to its chunk, and returns the rest of the item.
+pub fn begin(mut item: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
+    if item.fill(CHUNK, out) { None } else { Some(Box::new(item)) }
 }
 
-/// What is longer is written through a buffer of its own, in parts.
+/// Values longer than this many bytes are first written to a buffer, and then copied to the response in parts.
 pub const LONG: usize = CHUNK / 8;
 
-/// The maximum bytes of objects that are read for one chunk. A chunk that shows little of each object would otherwise
-/// take long.
+/// When this many bytes of objects have been read for a chunk, the chunk ends. Otherwise a chunk that shows little of
+/// each object would take long.
 pub const MOST_READ: usize = 1 << 20;
 
-/// Makes of an object what is shown of it; `None` where nothing can be.
+/// Converts a stored object to what the response shows of it, such as without the fields that a View prunes. `None`:
+/// the conversion failed, and the response omits the object.
 pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
 
-/// Chunks of a response: a head, items one by one, a tail. Nothing is created before it is requested. An empty chunk
-/// means that enough has been done for one turn.
+/// The chunks of a response: an envelope with items in between. Nothing is created before it is requested. An empty
+/// chunk ends a turn of work, and more chunks follow.
 pub struct Chunks<Items, Write> {
+    /// Bytes of the next chunk.
     pending: Vec<u8>,
     items: Items,
     /// The next item, if it is too long for the turn in which it was found.
@@ -225,9 +230,11 @@ pub struct Chunks<Items, Write> {
     show: Show,
     write: Write,
     separator: &'static [u8],
+    /// Whether no item has been written.
     is_first: bool,
-    /// The item that is being written.
+    /// The rest of the item that is being written.
     left: Left,
+    /// The bytes after the last item; `None` once they are written.
     tail: Option<Vec<u8>>,
 }
 
@@ -236,7 +243,8 @@ where
     Items: Iterator<Item = Object>,
     Write: FnMut(Object, &mut Vec<u8>) -> Left,
 {
-    /// What is shown of items in an envelope, with a separator in between.
+    /// The chunks of `envelope` and of what `show` returns for each of the `items`, with `separator` between them.
+    /// `write` appends an item to a chunk, and returns the rest of a long one.
     pub fn new(
         envelope: Envelope,
         items: Items,
@@ -266,6 +274,9 @@ where
 {
     type Item = Bytes;
 
+    /// Fills a chunk until it has [`CHUNK`] bytes, [`MOST_READ`] bytes of objects were read, or the next object needs
+    /// a long turn. A chunk that is not full is kept for the next call, and an empty one is returned to end the turn.
+    /// `None` at the end.
     fn next(&mut self) -> Option<Bytes> {
         if self.pending.len() > CHUNK {
             return Some(self.pending.drain(..CHUNK).collect());
@@ -285,12 +296,12 @@ where
                     break;
                 }
                 Some(item) => {
-                    // All of it is read, however little is shown.
+                    // The whole object is read, however little of it is shown.
                     read += item.length();
                     let Some(item) = (self.show)(item) else { continue };
                     items += 1;
                     if items == 2 {
-                        // One allocation, whatever follows; with room for the item that goes over the size.
+                        // Reserves memory once: for the chunk, and for an item that exceeds its size.
                         chunk.reserve(CHUNK + CHUNK / 8);
                     }
                     if !std::mem::take(&mut self.is_first) {
@@ -302,7 +313,7 @@ where
             }
         }
         if chunk.len() < CHUNK && self.left.is_none() && self.tail.is_some() {
-            // Where a chunk ends must not say how much was read that is not shown.
+            // The end of a chunk must not reveal how much was read that is not shown.
             self.pending = chunk;
             return Some(Bytes::new());
         }

@@ -1,18 +1,19 @@
-//! Compression of answers, as one gzip member, which is what Go's server sends.
+//! Compresses responses as one gzip member, which is what Go's server sends.
 //!
-//! For lists there are two compressors, because neither is best at both. libdeflate is half again as fast as any zlib
-//! and its output smaller than that of Go's level 1, but it takes whole buffers only. So it compresses responses of up
-//! to [`WHOLE`] bytes. Longer ones, which must not be buffered whole, go through a stream. Which lists are compressed
-//! is decided in `body`, which watches in `watch`.
+//! Lists have two compressors. libdeflate is 1.5 times as fast as any zlib, and its output is smaller than that of
+//! Go's level 1, but it compresses whole buffers only. So it compresses responses of up to [`WHOLE`] bytes. Longer
+//! responses, which must not be buffered whole, are compressed as a stream. `body` decides which lists are
+//! compressed, and `watch` decides which watches.
 //!
 //! # Watches
-//! A watch is open for as long as its client likes, so it holds no compressor: that would be [`STATE`] for each. Instead each text is
-//! compressed alone ([`deflated`]), and the blocks are put together to one member ([`GzipMember`]), of which only checksum and length are kept.
-//! So one compressed event serves all watches that share it.
+//! A watch can be open for any time, so it holds no compressor, which would take [`STATE`] bytes. Instead each text
+//! (one or more events) is compressed separately ([`deflate`]), and its blocks are appended to one member
+//! ([`GzipMember`]), which stores only checksum and length. So a compressed event is shared by all watches that send
+//! it.
 //!
-//! kube-apiserver makes one member of each flush. Readers that stop at the end of the first member lose the rest then,
-//! which those of a single member do not. Each text ends with an empty stored block, because readers yield everything
-//! before one at once. Without it, Go's reader waits for the head of the next member.
+//! kube-apiserver begins a new member with each flush. Clients that stop at the end of the first member then lose the
+//! rest; with a single member they do not. Each text ends with an empty stored block, because decompressors return
+//! everything before such a block at once. Without it, Go's reader would wait for the header of the next member.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -26,69 +27,73 @@ use libdeflater::{CompressionLvl, Compressor};
 use super::pieces::Pieces;
 use crate::registry::Deflated;
 
-/// About the memory of a compressor while a response is made, in bytes.
+/// The approximate memory of a streaming compressor, in bytes.
 pub const STATE: u64 = 288 << 10;
 
-/// Responses up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
+/// Responses up to this many bytes are compressed at once: a few hundred objects, which take one or two milliseconds.
 pub const WHOLE: usize = 512 * 1024;
 
-/// Longest text of a watch that is compressed, in bytes: it takes a turn of some 30 ms. An object is shorter, unless defaults make it longer
-/// than what a client can write.
+/// The longest text of a watch that is compressed, in bytes. Compressing it takes about 30 ms. A longer object is
+/// possible only if default values make it longer than clients can write.
 const LONGEST_DEFLATED: usize = 4 << 20;
 
-/// The amount of text that a watch compresses together if it has as much: initial events, and what it has missed. In 64
-/// KiB that are compressed alone, half of the text has little before it that it could refer to. Then the whole is a
-/// fifth longer, and longer than what kube-apiserver sends. A turn takes some 4 ms, and what it sends is a tenth as
+/// The bytes of initial or missed events that a watch compresses together, if there are as many. Blocks of only 64
+/// KiB would make the output a fifth longer, and longer than that of kube-apiserver: in each, half of the text has
+/// little text before it to refer to. Compressing this much takes about 4 ms, and the output is about a tenth as
 /// long.
 pub const TOGETHER: usize = 256 << 10;
 
-/// Longest stored block (RFC 1951), in bytes.
+/// The longest stored block, in bytes (RFC 1951).
 const LONGEST_BLOCK: usize = 0xffff;
 
-/// What a member begins with (RFC 1952): deflate, and neither a name nor a time.
+/// The header of a member: deflate, without a name and a time (RFC 1952).
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// An empty block that is the last one of a stream.
+/// An empty block with the flag for the last block of a stream.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// Room for an empty stored block and for what is in front of it.
+/// The bytes that are reserved for the empty stored block at the end of a text, and for the end of the block before it.
 const LEAST_ROOM: usize = 64;
 
-/// Level of streams and of watches. Level 1 of a zlib of this family is a third faster, but a quarter larger than Go's level 1.
+/// The compression level of streams and watches. Level 1 of this library is a third faster, but its output is a quarter
+/// larger than that of Go's level 1.
 const STREAM_LEVEL: u32 = 2;
 
-/// Level of the others, the fastest that compresses at all.
+/// The compression level of libdeflate: its fastest one.
 const WHOLE_LEVEL: i32 = 1;
 
-/// A compressor with room for its output; cached by each thread, as creating one costs a tenth of using it.
-struct Whole {
+/// A compressor for whole responses, with a buffer for its output. Each thread caches one, because creating it costs a
+/// tenth of using it.
+struct WholeCompressor {
     compressor: Compressor,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 thread_local! {
-    static KEPT: RefCell<Whole> = RefCell::new(Whole {
+    static WHOLE_COMPRESSOR: RefCell<WholeCompressor> = RefCell::new(WholeCompressor {
         compressor: Compressor::new(CompressionLvl::new(WHOLE_LEVEL).unwrap_or_default()),
-        room: Vec::new(),
+        buffer: Vec::new(),
     });
+    /// The compressor for the texts of watches.
     static BLOCKS: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(STREAM_LEVEL), false));
 }
 
 /// Compresses a whole body.
-pub fn whole(plain: &[u8]) -> Bytes {
-    KEPT.with_borrow_mut(|Whole { compressor, room }| {
+pub fn compress_whole(plain: &[u8]) -> Bytes {
+    WHOLE_COMPRESSOR.with_borrow_mut(|WholeCompressor { compressor, buffer }| {
         let bound = compressor.gzip_compress_bound(plain.len());
-        if room.len() < bound {
-            room.resize(bound, 0);
+        if buffer.len() < bound {
+            buffer.resize(bound, 0);
         }
-        let length = compressor.gzip_compress(plain, room).expect("the bound of libdeflate must be one");
-        Bytes::copy_from_slice(&room[..length])
+        let length = compressor.gzip_compress(plain, buffer).expect("the output must fit the bound of libdeflate");
+        Bytes::copy_from_slice(&buffer[..length])
     })
 }
 
-/// Pieces, compressed on demand.
+/// The pieces of a response, compressed as a stream. One compressed piece for each piece, and the end.
 pub struct Gzip {
     pieces: Pieces,
+    /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
@@ -102,6 +107,7 @@ impl Gzip {
 impl Iterator for Gzip {
     type Item = Bytes;
 
+    /// Compresses the next piece. The result is empty while the encoder only buffers. `None` after the end.
     fn next(&mut self) -> Option<Bytes> {
         let encoder = self.encoder.as_mut()?;
         let compressed = match self.pieces.next() {
@@ -112,20 +118,20 @@ impl Iterator for Gzip {
             }
             None => self.encoder.take()?.finish().unwrap_or_default(),
         };
-        // Of text that repeats itself, megabytes come to no output. Without any, the turn ends.
+        // The encoder may buffer a piece without output. An empty piece ends the turn of work.
         Some(Bytes::from(compressed))
     }
 }
 
-/// Compresses a text of a watch, unless that takes too long.
-pub fn deflated(plain: &[u8]) -> Deflated {
+/// Compresses a text of a watch. Stores it without compression if it is longer than [`LONGEST_DEFLATED`].
+pub fn deflate(plain: &[u8]) -> Deflated {
     let blocks = if plain.len() > LONGEST_DEFLATED { stored_blocks(plain) } else { deflated_blocks(plain) };
     let mut sum = Crc::new();
     sum.update(plain);
     Deflated { blocks: Bytes::from(blocks), sum }
 }
 
-/// Stores a text in blocks without compression.
+/// Encodes a text as blocks without compression. The last block is empty.
 fn stored_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() + plain.len() / LONGEST_BLOCK * 5 + LEAST_ROOM);
     for block in plain.chunks(LONGEST_BLOCK).chain([&[][..]]) {
@@ -138,16 +144,16 @@ fn stored_blocks(plain: &[u8]) -> Vec<u8> {
     blocks
 }
 
-/// Compresses bytes to blocks that end at a byte boundary.
+/// Compresses a text to blocks. The last one is an empty stored block, so they end at a byte boundary.
 fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() / 4 + LEAST_ROOM);
     BLOCKS.with_borrow_mut(|compress| {
         compress.reset();
         loop {
             let read = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
-            // With room there is no error.
+            // With space in the buffer there is no error.
             let _ = compress.compress_vec(&plain[read..], &mut blocks, FlushCompress::Sync);
-            // Room that is left shows that nothing is left to be written.
+            // If space is left, everything is written.
             if blocks.len() < blocks.capacity() {
                 break;
             }
@@ -158,15 +164,18 @@ fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
     blocks
 }
 
-/// The member that a watch sends, part by part.
+/// The gzip member that a watch sends in parts.
 #[derive(Debug, Default)]
 pub struct GzipMember {
+    /// Checksum and length of all text so far.
     sum: Crc,
+    /// Whether the header of the member has been returned.
     is_begun: bool,
 }
 
 impl GzipMember {
-    /// The next parts, as they are sent. A single one is not copied.
+    /// Adds texts to the member. Returns the bytes to send: their blocks, and before the first ones the header. The
+    /// blocks of a single text are not copied.
     pub fn push(&mut self, parts: &[Arc<Deflated>]) -> Bytes {
         for part in parts {
             self.sum.combine(&part.sum);
@@ -180,9 +189,9 @@ impl GzipMember {
         Bytes::from(pieces.concat())
     }
 
-    /// The bytes after the last part.
+    /// The bytes after the last text, and the header if there was no text.
     pub fn end(mut self) -> Bytes {
-        let begun = self.push(&[]);
-        Bytes::from([&*begun, &LAST_BLOCK, &self.sum.sum().to_le_bytes(), &self.sum.amount().to_le_bytes()].concat())
+        let header = self.push(&[]);
+        Bytes::from([&*header, &LAST_BLOCK, &self.sum.sum().to_le_bytes(), &self.sum.amount().to_le_bytes()].concat())
     }
 }

@@ -1,19 +1,20 @@
 //! Indentation of JSON responses, in pieces of bounded size.
 //!
-//! Up to [`DEEPEST`] levels the bytes are those of Go's `json.Indent`, which kube-apiserver uses. What is nested deeper
-//! is printed without line breaks and spaces. A line of depth n costs 2n spaces, so a document of some hundred
-//! kilobytes with thousands of levels would otherwise become hundreds of megabytes. The text is made while the client
-//! reads it; no piece is much longer than [`CHUNK`].
+//! Up to [`DEEPEST`] levels the bytes are those of Go's `json.Indent`, which kube-apiserver uses. Values that are
+//! nested deeper are printed without line breaks and spaces. A line of depth n costs 2n spaces, so a document of a
+//! few hundred kilobytes with thousands of levels would otherwise become hundreds of megabytes. The output is created
+//! while the client reads it, and no piece is much longer than [`CHUNK`].
 
 use bytes::{Buf, Bytes};
 
 use super::encode::CHUNK;
 use super::pieces::Pieces;
 
-/// The deepest level of objects and lists whose content is indented, as in YAML. Only schemas in definitions nest nearly as deep.
+/// The deepest level of objects and lists whose content is indented, as in YAML. Only the schemas of CRDs nest nearly
+/// as deep.
 pub const DEEPEST: usize = crate::yaml::DEEPEST;
 
-/// Where indented text goes.
+/// The output of an [`Indenter`].
 trait Sink {
     /// Appends a byte.
     fn byte(&mut self, byte: u8);
@@ -31,7 +32,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Counts bytes.
+/// Counts the bytes of indented JSON instead of writing them.
 struct Length(u64);
 
 impl Sink for Length {
@@ -44,13 +45,16 @@ impl Sink for Length {
     }
 }
 
-/// Indents JSON by two spaces a level as it passes.
+/// Indents JSON by two spaces for each level, byte by byte.
 #[derive(Debug, Default)]
 pub struct Indenter {
+    /// The number of open objects and lists.
     depth: usize,
+    /// Whether the next byte belongs to a string.
     in_string: bool,
+    /// Whether the previous byte was a backslash that begins an escape.
     escaped: bool,
-    /// An opening bracket has been written; whether a line break follows depends on the next byte.
+    /// Whether the previous byte was an opening bracket. A line break follows unless the next byte closes it.
     opened: bool,
 }
 
@@ -60,11 +64,11 @@ impl Indenter {
         self.push_up_to(usize::MAX, piece, out);
     }
 
-    /// Writes of the next piece until `out` has `most` bytes; returns how much of the piece has been written. `out` becomes longer than
-    /// `most` by one line's indentation at most.
-    fn push_up_to(&mut self, most: usize, piece: &[u8], out: &mut Vec<u8>) -> usize {
+    /// Writes the next piece of a JSON text until `out` has `target` bytes. Returns how many bytes of the piece were
+    /// written. `out` can exceed `target` by the indentation of one line.
+    fn push_up_to(&mut self, target: usize, piece: &[u8], out: &mut Vec<u8>) -> usize {
         for (position, &byte) in piece.iter().enumerate() {
-            if out.len() >= most {
+            if out.len() >= target {
                 return position;
             }
             self.step(byte, out);
@@ -72,7 +76,7 @@ impl Indenter {
         piece.len()
     }
 
-    /// Takes the next byte of compact JSON.
+    /// Writes the next byte of compact JSON, with line breaks and spaces around it.
     fn step(&mut self, byte: u8, out: &mut impl Sink) {
         if self.in_string {
             out.byte(byte);
@@ -80,7 +84,7 @@ impl Indenter {
             self.escaped = byte == b'\\' && !self.escaped;
             return;
         }
-        // The newline at the end too: an indented response has none.
+        // Also the newline at the end, because an indented response has none.
         if byte.is_ascii_whitespace() {
             return;
         }
@@ -112,14 +116,14 @@ impl Indenter {
     }
 }
 
-/// The length of a JSON text when it is indented as JSON.
+/// The length in bytes of a JSON text after it is indented.
 pub fn json_length(json: &[u8]) -> u64 {
     let (mut indenter, mut length) = (Indenter::default(), Length(0));
     json.iter().for_each(|&byte| indenter.step(byte, &mut length));
     length.0
 }
 
-/// How long a JSON text becomes at most as YAML, where each line of a text of several lines is indented too.
+/// The approximate maximum length in bytes of a JSON text as YAML. YAML also indents each line of a multi-line string.
 pub fn yaml_length(json: &[u8]) -> u64 {
     let (mut indenter, mut length) = (Indenter::default(), Length(0));
     for &byte in json {
@@ -131,12 +135,12 @@ pub fn yaml_length(json: &[u8]) -> u64 {
     length.0
 }
 
-/// Pieces of one JSON text, indented as they are read.
+/// The pieces of a JSON text, indented on demand.
 pub struct Pretty {
     pieces: Pieces,
-    /// What is left of the last piece.
+    /// The part of the last piece that is not indented yet.
     rest: Bytes,
-    /// What has been written and not given.
+    /// Indented bytes of the next piece.
     out: Vec<u8>,
     indenter: Indenter,
 }
@@ -151,6 +155,8 @@ impl Pretty {
 impl Iterator for Pretty {
     type Item = Bytes;
 
+    /// The next piece of about [`CHUNK`] bytes. An empty piece of the source is returned at once, because it ends a
+    /// turn of work (see [`Pieces`]). `None` at the end.
     fn next(&mut self) -> Option<Bytes> {
         let mut out = std::mem::take(&mut self.out);
         while out.len() < CHUNK {

@@ -1,14 +1,16 @@
-//! How Kubernetes writes: the bytes of objects, lists, tables and Status, and how it reads headers and parameters.
+//! The formats of the Kubernetes API: objects, lists, tables and Status in responses, headers and parameters of
+//! requests.
 //!
-//! Serves nothing and looks nothing up: handlers in `server` say what to write. [`api_error`] is the only place that chooses status codes.
+//! This module handles no requests and reads no stores: handlers in `server` decide what to write. Only [`api_error`]
+//! chooses status codes.
 //!
 //! | Step | Files |
 //! |---|---|
 //! | reading a request | [`negotiate`] reads headers, [`params`] options; `request_body` reads bodies |
 //! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables |
-//! | bytes | [`pieces`] is a response in the making, [`indent`] and [`gzip`] change it, [`body`] sends it |
-//! | errors | [`api_error`] makes a Status, `past` is the error of a state that was revoked |
-//! | responses | `response` has media types, lengths and errors, `warnings` adds Warning headers, `request_log` logs a line for each |
+//! | bytes | [`pieces`] are created on demand, [`indent`] and [`gzip`] convert them, [`body`] sends them |
+//! | errors | [`api_error`] creates a Status, `past` is the error for a snapshot that was revoked |
+//! | responses | `response` sets media types and lengths, `warnings` adds Warning headers, `request_log` logs requests |
 
 pub mod api_error;
 pub mod body;

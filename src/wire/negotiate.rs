@@ -1,7 +1,8 @@
-//! Accept -> media type and form (apiserver `endpoints/handlers/negotiation/negotiate.go`).
+//! Content negotiation: chooses the format and the representation of a response from the header Accept (apiserver
+//! `endpoints/handlers/negotiation/negotiate.go`).
 //!
-//! JSON everywhere, YAML for what is no watch, protobuf for what has messages ([`Protobuf`]). Table is a form of JSON and YAML,
-//! PartialObjectMetadata of all three; discovery has its own.
+//! Every response exists as JSON, all but watches as YAML, and some in protobuf ([`Protobuf`]). Tables exist as JSON
+//! and YAML, PartialObjectMetadata in all three formats.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
@@ -20,19 +21,19 @@ pub enum Format {
     Protobuf,
 }
 
-/// What has messages of protobuf. No Table has.
+/// Which representations have a protobuf message. Tables never have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Messages {
-    /// Nothing.
+    /// None.
     None,
-    /// Metadata: custom resources have no messages of their own.
+    /// PartialObjectMetadata only, as for custom resources.
     Metadata,
-    /// Documents and objects as they are, and metadata.
+    /// Whole objects and documents, and PartialObjectMetadata.
     Everything,
 }
 
 impl Messages {
-    /// Whether this representation has a protobuf form.
+    /// Whether this representation has a protobuf message.
     fn has(self, form: &Representation) -> bool {
         match (self, form) {
             (Messages::None, _) | (_, Representation::Table(_)) => false,
@@ -43,77 +44,82 @@ impl Messages {
     }
 }
 
-/// What can be sent in protobuf.
+/// Which representations of a resource or document can be sent in protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protobuf {
-    /// Here. Messages of the source's version may not be known, or an object may not fit its message.
+    /// The ones that fieldcache can send. It may not know the messages of the source's version, or an object may not
+    /// fit its message.
     pub here: Messages,
-    /// What kube-apiserver sends in protobuf.
+    /// The ones that kube-apiserver can send.
     pub upstream: Messages,
 }
 
 impl Protobuf {
-    /// Documents, and objects of kinds that are known.
+    /// For documents of fieldcache, and for built-in kinds whose messages are known.
     pub const EVERYTHING: Protobuf = Protobuf { here: Messages::Everything, upstream: Messages::Everything };
-    /// Custom resources.
+    /// For custom resources.
     pub const METADATA: Protobuf = Protobuf { here: Messages::Metadata, upstream: Messages::Metadata };
 
-    /// Like negotiating without protobuf, for a response that has no such form.
+    /// The same for a response that fieldcache cannot send in protobuf.
     pub fn without(self) -> Protobuf {
         Protobuf { here: Messages::None, ..self }
     }
 }
 
-/// What an object or a list is turned into.
+/// The representation of an object or a list in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Representation {
-    /// Itself.
+    /// The object or list itself.
     Whole,
-    /// meta.k8s.io Table of this version.
+    /// Table of meta.k8s.io, of this version, such as `v1`.
     Table(String),
-    /// meta.k8s.io PartialObjectMetadata of this version.
+    /// PartialObjectMetadata of meta.k8s.io, of this version.
     Partial(String),
-    /// meta.k8s.io PartialObjectMetadataList of this version.
+    /// PartialObjectMetadataList of meta.k8s.io, of this version.
     PartialList(String),
-    /// apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+    /// APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
     AggregatedDiscovery,
 }
 
-/// What was agreed on.
+/// The result of content negotiation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// JSON, YAML or protobuf.
+    /// The format of the response.
     pub format: Format,
-    /// Itself, a Table, metadata only.
+    /// The representation of the response.
     pub form: Representation,
     /// Whether `metadata.managedFields` is left out.
     pub drops_managed_fields: bool,
-    /// Whether the client would have had protobuf of kube-apiserver instead.
+    /// Whether kube-apiserver would have sent protobuf to this client, but fieldcache cannot.
     pub misses_protobuf: bool,
 }
 
-/// The kind of a path, which decides the forms on offer.
+/// The kind of a path, which decides the formats and representations that it offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Objects and lists.
     Resource,
-    /// Events.
+    /// Watches: no YAML.
     Watch,
     /// `/api` and `/apis`, which have an aggregated form.
     Discovery,
-    /// Everything else: no forms.
+    /// Everything else: whole documents only.
     Plain,
 }
 
-/// One clause of an Accept header.
+/// One media type of an Accept header, with its parameters.
 struct Clause<'a> {
+    /// The part before the slash, such as `application`.
     kind: &'a str,
+    /// The part after the slash, such as `json`.
     subtype: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
+    /// The parameter `q`: 1 if it is missing, 0 if it is invalid.
     quality: f32,
 }
 
 impl<'a> Clause<'a> {
+    /// Parses a clause; `None` if it is not a media type.
     fn parse(text: &'a str) -> Option<Clause<'a>> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
@@ -131,7 +137,8 @@ impl<'a> Clause<'a> {
         Some(Clause { kind: kind.trim(), subtype: subtype.trim(), parameters, quality })
     }
 
-    /// How specific the clause is: wildcards come last among equals.
+    /// The number of wildcards in the media type. Of clauses with equal quality, the one with the lowest rank is
+    /// preferred.
     fn rank(&self) -> u8 {
         u8::from(self.kind == "*") + u8::from(self.subtype == "*")
     }
@@ -141,7 +148,7 @@ impl<'a> Clause<'a> {
         self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }
 
-    /// The format that the clause accepts.
+    /// The format that the clause accepts, JSON before the others; `None` if `offer` has no format that it accepts.
     fn format(&self, offer: Offer) -> Option<Format> {
         let takes = |subtype: &str| {
             (self.kind == "*" || self.kind == "application") && (self.subtype == "*" || self.subtype == subtype)
@@ -166,7 +173,7 @@ impl<'a> Clause<'a> {
         (!is_repeated).then(|| names.contains(&"metadata.managedFields"))
     }
 
-    /// The representation that the clause accepts.
+    /// The representation that the parameters of the clause request; `None` if `offer` does not have it.
     fn form(&self, offer: Offer) -> Option<Representation> {
         let stream = self.parameter("stream");
         if !stream.is_empty() && stream != "watch" {
@@ -174,7 +181,7 @@ impl<'a> Clause<'a> {
         }
         let version = self.parameter("v");
         let convert = self.parameter("as");
-        // A group or a version without a form requests a form too, one without a name.
+        // With a group or a version alone, the clause requests a representation too: one without a name.
         if ["as", "g", "v"].iter().all(|name| self.parameter(name).is_empty()) {
             return Some(Representation::Whole);
         }
@@ -195,10 +202,12 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Agrees on a media type and a form.
+/// Chooses the format and the representation of a response from the header Accept. `offer`: what the path offers;
+/// `protobuf`: which representations can be sent in protobuf. Without the header, the response is a whole object as
+/// JSON.
 ///
 /// # Errors
-/// 406 with the types on offer.
+/// 406 with the offered media types, if the client accepts none of them.
 pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
@@ -228,10 +237,10 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
     Err(ApiError::NotAcceptable(format!("only the following media types are accepted: {offered}")))
 }
 
-/// What routes of built-in objects can send.
+/// The media types of the routes of single built-in objects.
 pub const OBJECTS: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
 
-/// What routes of built-in lists, which are those of watches too, can send.
+/// The media types of the routes of built-in lists, which also serve watches.
 pub const LISTS: [&str; 5] = [
     "application/json",
     "application/yaml",
@@ -240,15 +249,16 @@ pub const LISTS: [&str; 5] = [
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// What the route of the version can send.
+/// The media types of the route `/version`.
 pub const VERSION: [&str; 1] = ["application/json"];
 
-/// What kube-apiserver's router requires of an Accept header for a built-in path (go-restful). That is any of the types
-/// by its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
+/// Checks the header Accept as kube-apiserver's router (go-restful) does for built-in paths, before content
+/// negotiation. The header must be missing, or contain `*/*` or one of the `offered` types. The router ignores
+/// parameters, also `q`, and knows no other wildcards.
 ///
 /// # Errors
-/// 406 with the types on offer, in the router's words.
-pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), ApiError> {
+/// 406 with the `offered` types, in the router's words.
+pub fn check_route_accept(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_taken = |clause: &str| {
         let named = clause.split(';').next().unwrap_or_default().trim();
@@ -259,8 +269,8 @@ pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Whether the response is indented: requested by the media type or by a parameter, or the client looks like a
-/// person's (`handlers/negotiation`).
+/// Whether the response is indented: because a media type or the query has the parameter `pretty`, or because the
+/// client is a browser, curl or wget (apiserver `handlers/negotiation`).
 pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepted.split(',').filter_map(Clause::parse).any(|clause| clause.parameter("pretty") == "1") {
@@ -273,8 +283,9 @@ pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|start| agent.starts_with(start))
 }
 
-/// Whether the client takes gzip: a token that is exactly that, as the API server looks for it.
-pub fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether the client accepts gzip: Accept-Encoding has a token that is exactly `gzip`. kube-apiserver ignores
+/// parameters and wildcards too.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get(ACCEPT_ENCODING)
         .and_then(|value| value.to_str().ok())

@@ -1,8 +1,9 @@
-//! Query string -> checked options: every 400 and 422 about parameters is made here, in upstream's order.
+//! Parses and validates query parameters. All errors about parameters (400 and 422) come from here, in upstream's
+//! order.
 //!
 //! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`: only the first value of a key
-//! counts, and unknown keys are ignored. The rules between options are those of apimachinery
-//! `apis/meta/internalversion/validation`. Labels of field selectors are not resolved here: that needs a resource.
+//! is used, and unknown keys are ignored. The rules between options are those of apimachinery
+//! `apis/meta/internalversion/validation`. Whether a resource has the fields of a field selector is not checked here.
 
 use std::time::Duration;
 
@@ -13,11 +14,14 @@ use crate::selector::{FieldSelector, LabelSelector};
 use super::api_error::{ApiError, OptionFault, OptionProblem};
 use crate::model::quote;
 
-/// Most requirements of a label selector, and most terms of a field selector. They multiply the work of a list or of
-/// an event. A set may have any number of values.
+/// The maximum number of requirements of a label selector, and of terms of a field selector. The work of a list or an
+/// event is proportional to it. The number of values of a requirement is not limited.
 const MOST_REQUIREMENTS: usize = 1024;
 
-/// The integer parameter `key`; `None` where it is missing.
+/// The value of the integer parameter `key`; `None` if it is missing.
+///
+/// # Errors
+/// 400 for a value that is not a 64-bit integer, with the message of Go's parser.
 fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
@@ -25,10 +29,11 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     })
 }
 
-/// The maximum time of a request that is no watch, from `?timeout=`; absent and 0 mean `most`.
+/// The timeout of a request that is not a watch, from the parameter `timeout`, but at most `most`. A missing
+/// parameter and 0 mean `most`.
 ///
 /// # Errors
-/// 400 for a text that is no Go duration.
+/// 400 for a value that is not a Go duration.
 pub fn timeout(query: &Query, most: Duration) -> Result<Duration, ApiError> {
     let text = query.get("timeout").unwrap_or_default();
     if text.is_empty() {
@@ -41,16 +46,16 @@ pub fn timeout(query: &Query, most: Duration) -> Result<Duration, ApiError> {
     }
 }
 
-/// Go's error for the text of a number.
+/// The last part of Go's error message for a text that is not a valid 64-bit integer.
 fn number_problem(text: &str) -> &'static str {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { "value out of range" } else { "invalid syntax" }
 }
 
-/// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored,
-/// as upstream ignores them; to ignore one of these would return objects that the client did not select.
-/// `shardSelector` is not one of them: it is kube-apiserver's, which ignores it where the feature is off.
+/// Parameters of fieldcache's query language that this version does not support. They are rejected, because a
+/// response that ignores them would contain objects that the client did not select. Other unknown parameters are
+/// ignored, as upstream. `shardSelector` is ignored too, as by kube-apiserver without that feature.
 const NOT_SUPPORTED: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
 /// metav1.ListOptions, decoded.
@@ -64,17 +69,17 @@ pub struct ListOptions {
     pub watch: bool,
     /// allowWatchBookmarks.
     pub bookmarks: bool,
-    /// resourceVersion as text; empty when unset.
+    /// resourceVersion, not parsed; empty when unset.
     pub version: String,
-    /// resourceVersionMatch as text; empty when unset.
+    /// resourceVersionMatch; empty when unset.
     pub version_match: String,
-    /// timeoutSeconds.
+    /// timeoutSeconds; `None` when unset.
     pub timeout_seconds: Option<i64>,
-    /// limit; 0 and less mean none.
+    /// limit; 0 and less mean that there is no limit.
     pub limit: i64,
     /// continue; empty when unset.
     pub continue_token: String,
-    /// sendInitialEvents.
+    /// sendInitialEvents; `None` when unset.
     pub send_initial_events: Option<bool>,
     /// quiet, of fieldcache's own: whether a watch sends no event for a change that alters nothing that it shows.
     pub quiet: Option<bool>,
@@ -85,10 +90,11 @@ const EXACT: &str = "Exact";
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 
 impl ListOptions {
-    /// Decodes, defaults and validates, in upstream's order: numbers, label selector, field selector, rules.
+    /// Parses the options of a request, sets defaults, and validates them. Errors are found in upstream's order:
+    /// numbers, label selector, field selector, contradictions.
     ///
     /// # Errors
-    /// 400 for what cannot be read, 422 for what contradicts.
+    /// 400 for options that cannot be parsed, 422 for options that contradict each other.
     pub fn read(request: &RequestInfo) -> Result<ListOptions, ApiError> {
         let query = &request.query;
         if let Some(parameter) = NOT_SUPPORTED.iter().find(|parameter| query.get(parameter).is_some()) {
@@ -109,22 +115,23 @@ impl ListOptions {
             quiet: query.optional_flag("quiet"),
             ..ListOptions::default()
         };
-        let refused = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);
+        let bad_request = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
         options.labels = match request.selectors().labels.read() {
             Some(labels) => labels.clone(),
-            None => LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?,
+            None => LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(bad_request)?,
         };
         options.fields = match request.selectors().fields.read() {
             Some(fields) => fields.clone(),
-            None => FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?,
+            None => FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(bad_request)?,
         };
         options.set_watch_defaults();
         let faults = options.faults();
         if faults.is_empty() { Ok(options) } else { Err(ApiError::InvalidOptions(faults)) }
     }
 
-    /// Makes a watch from no version or from 0 one with initial events (apimachinery `internalversion/defaults.go`).
+    /// Sets sendInitialEvents and resourceVersionMatch for a watch without a resourceVersion or from 0, so that it
+    /// begins with initial events (apimachinery `internalversion/defaults.go`).
     fn set_watch_defaults(&mut self) {
         let from_anywhere = self.version.is_empty() || self.version == "0";
         if self.watch && from_anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
@@ -133,7 +140,7 @@ impl ListOptions {
         }
     }
 
-    /// Options that contradict each other.
+    /// The errors about options that contradict each other; empty if the options are valid.
     fn faults(&self) -> Vec<OptionFault> {
         let forbidden =
             |field: &'static str, why: &str| OptionFault { field, problem: OptionProblem::Forbidden(why.to_owned()) };
@@ -179,22 +186,22 @@ impl ListOptions {
         faults
     }
 
-    /// Whether the state at exactly the version is requested.
+    /// Whether the client requests the state at exactly `version`.
     pub fn is_exact(&self) -> bool {
         self.version_match == EXACT
     }
 
-    /// Whether a state not older than the version is requested explicitly.
+    /// Whether the client explicitly requests a state that is not older than `version`.
     pub fn is_not_older_than(&self) -> bool {
         self.version_match == NOT_OLDER_THAN
     }
 }
 
-/// Reads a resourceVersion; `None` when unset. The error is upstream's text without any prefix: callers know which
-/// one, and which code, belongs to their verb.
+/// Parses a resourceVersion; `None` if the text is empty.
 ///
 /// # Errors
-/// The message of Go's parser.
+/// Upstream's message for an invalid resourceVersion, without a prefix. Callers add the prefix and the status code,
+/// which depend on the verb.
 pub fn read_version(text: &str) -> Result<Option<Version>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -206,10 +213,10 @@ pub fn read_version(text: &str) -> Result<Option<Version>, String> {
     })
 }
 
-/// A Go duration such as `1m30s` or `500ms`. Negative ones count as zero.
+/// Parses a Go duration, such as `1m30s` or `500ms`. A negative duration becomes zero.
 ///
 /// # Errors
-/// The message of Go's parser.
+/// The message of Go's parser for a text that is not a duration.
 pub fn go_duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let negative = text.starts_with('-');
@@ -222,10 +229,12 @@ pub fn go_duration(text: &str) -> Result<Duration, String> {
     }
     let mut seconds = 0f64;
     while !rest.is_empty() {
-        let number_ends = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
+        let number_ends =
+            rest.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(rest.len());
         let number: f64 = rest[..number_ends].parse().map_err(|_| invalid())?;
         rest = &rest[number_ends..];
-        let unit_ends = rest.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(rest.len());
+        let unit_ends =
+            rest.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(rest.len());
         let unit = &rest[..unit_ends];
         let scale = match unit {
             "" => return Err(format!("time: missing unit in duration {}", quote(text))),

@@ -2,16 +2,16 @@
 
 use super::api_error::ApiError;
 
-/// Logs a revoked reader, once for each; it has to begin again.
-pub(crate) fn warn() {
+/// Logs that a client lost its snapshot. The caller ends the list or watch, and calls this once for it.
+pub(crate) fn warn_of_revoked_reader() {
     tracing::warn!(
-        "ended a list or watch, because its client read too slowly while many objects changed: its snapshot was released"
+        "ended a list or watch and released its snapshot, because its client read too slowly while many objects changed"
     );
 }
 
-/// Logs a revoked reader, and returns the error for its request.
-pub(crate) fn let_go() -> ApiError {
-    warn();
+/// Logs that a client lost its snapshot, and returns the error for its request: 410 with reason Expired.
+pub(crate) fn revoked_error() -> ApiError {
+    warn_of_revoked_reader();
     let message = "the client read the response too slowly while many objects changed, so its snapshot was released: send the request again";
     ApiError::Expired { message: message.to_owned(), continue_token: None }
 }

@@ -1,7 +1,7 @@
-//! A body in the making: its pieces, one after the other.
+//! A response body that is created while it is sent, piece by piece.
 
 use bytes::Bytes;
 
-/// Chunks of a response, created one by one. An empty one is not sent: it ends a turn of work that has created
-/// nothing to send yet.
+/// The chunks of a response, created one by one. An empty chunk is not sent: it ends a turn of work (see
+/// [`crate::flow_control::seats`]) that has created nothing to send yet.
 pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;

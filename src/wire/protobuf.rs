@@ -1,12 +1,13 @@
-//! Responses in Kubernetes protobuf, made of the JSON that would be sent instead.
+//! Responses in Kubernetes protobuf, encoded from the JSON that would be sent instead.
 //!
-//! Objects of built-in kinds are encoded with the messages of the source's minor version; of custom resources the
-//! metadata has a message. A source can be newer than this server's message definitions, or an object may not fit its
-//! message. Then JSON is sent with a warning, or 406 to a client that takes nothing else. No field is ever left out.
-//! Documents of our own, such as Status, have fixed fields.
+//! Objects of built-in kinds are encoded with the messages of the source's minor version. Of custom resources, only
+//! the metadata has a message. The source can be newer than the message definitions of this server, or an object may
+//! not fit its message. Then the response is JSON with a warning, or 406 for a client that accepts only protobuf. No
+//! field is ever omitted. Documents of fieldcache itself, such as Status, have fixed fields.
 //!
-//! Objects that a response does not show have no influence on its format. A watch that meets an object without a protobuf form ends with an
-//! error, and the object is noted. A client that comes again is sent JSON if its watch shows such an object.
+//! Objects that a response does not show have no influence on its format. A watch that must send an object that
+//! cannot be encoded ends with an error, and the key of the object is stored. The next watch that shows this object
+//! is sent as JSON.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -28,32 +29,32 @@ use super::encode::{CHUNK, ListMeta, Shown, json_bytes};
 use super::negotiate::{Messages, Protobuf, Representation};
 use super::warnings;
 
-/// The warning for clients that would have had protobuf of kube-apiserver.
-const WARNING: &str =
-    "not sent as application/vnd.kubernetes.protobuf: fieldcache does not know every field of the response";
+/// The warning for clients to which kube-apiserver would have sent protobuf.
+const WARNING: &str = "the response is not sent as application/vnd.kubernetes.protobuf, because fieldcache does not know all of its fields";
 
-/// How often it is logged that an object has no protobuf form.
+/// The interval between log lines about objects that cannot be encoded.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// The number of characters of a name or a cause that are logged.
+/// The maximum number of characters of a key or an error in a log line.
 const LONGEST_LOGGED: usize = 512;
 
-/// The messages of the source's version.
+/// The protobuf messages of the source's Kubernetes version; `None` if this server does not have them.
 pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
     u32::try_from(catalog.version.minor()).ok().and_then(|minor| MessageTable::for_minor(minor).ok())
 }
 
-/// What writing a list holds between two pieces. That is a slot for each value of the last object, its texts, its JSON,
-/// and fields that neighbours share, which have two chunks. In bytes.
+/// The most memory that writing a list holds between two pieces, in bytes. It consists of a slot for each value of
+/// the last object, its strings, its JSON, and fields that consecutive objects share, which take two chunks.
 pub(crate) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
-/// Adds a header that says why a client does not get protobuf, which kube-apiserver would have sent.
+/// Counts a response that kube-apiserver would have sent as protobuf, and adds a Warning header that says why it is
+/// not.
 pub(crate) fn add_missed_header<B>(resource: &Resource, response: &mut Response<B>) {
     resource.state.count_missed_protobuf();
     warnings::add(response.headers_mut(), [WARNING]);
 }
 
-/// The protobuf forms of a resource.
+/// Which representations of a resource fieldcache and kube-apiserver can send in protobuf.
 pub(crate) fn offered(catalog: &Catalog, resource: &Resource) -> Protobuf {
     let is_custom = resource.origin == ResourceOrigin::Custom;
     let upstream = if is_custom { Messages::Metadata } else { Messages::Everything };
@@ -62,28 +63,33 @@ pub(crate) fn offered(catalog: &Catalog, resource: &Resource) -> Protobuf {
         Some(_) if is_custom => Messages::Metadata,
         Some(table) => match table.kind(&resource.gvr.api_version(), &resource.kind) {
             Some(_) => Messages::Everything,
-            // Of an aggregated API server, which may have messages that are not known here.
+            // A resource of an aggregated API server, which may have messages that are not known here.
             None => Messages::Metadata,
         },
     };
     Protobuf { here, upstream }
 }
 
-/// How objects of one resource are written in one form.
+/// Encodes objects of one resource, in one representation.
 #[derive(Clone)]
 pub(crate) struct Objects {
     table: &'static MessageTable,
+    /// The message of one object.
     kind: FieldKind<'static>,
+    /// The apiVersion in envelopes of objects and lists.
     api_version: String,
+    /// The kind in the envelope of an object.
     name: String,
+    /// The kind in the envelope of a list.
     list_name: String,
     fields: ListFields,
-    /// The number of the version's messages and of the form, from 1 on: see [`Object::note_length`].
+    /// The number of the message version and the representation, from 1 on: see [`Object::note_length`].
     note: u8,
 }
 
 impl Objects {
-    /// The messages for a form; `None` where the form has none.
+    /// The encoder for a representation; `None` if it has no message, or this server does not have the messages of the
+    /// source's version.
     pub(crate) fn for_format(catalog: &Catalog, resource: &Resource, form: &Representation) -> Option<Objects> {
         let table = table(catalog)?;
         let note = |is_partial: bool| {
@@ -118,23 +124,29 @@ impl Objects {
         }
     }
 
-    /// The length of an item in a list.
+    /// The encoded length of an object as an item of a list, in bytes.
+    ///
+    /// # Errors
+    /// The object does not fit its message.
     pub(crate) fn item_length(&self, encoder: &mut Encoder, json: &[u8]) -> Result<usize, Unencodable> {
         Ok(List::item_length(encoder.read(self.kind, json)?.length()))
     }
 
-    /// The length of an item, if it was noted at the object. The number of the note names all that the length depends
-    /// on.
+    /// The encoded length of an object as an item of a list, if [`Objects::note_item_length`] stored it before.
+    /// `note` identifies everything that the length depends on, besides the object.
     pub(crate) fn noted_item_length(&self, object: &Object) -> Option<usize> {
         object.noted_length(self.note)
     }
 
-    /// Notes the length of an item at the object.
+    /// Stores the encoded length of an item with the object.
     pub(crate) fn note_item_length(&self, object: &Object, length: usize) {
         object.note_length(self.note, length);
     }
 
-    /// Appends an item of a list.
+    /// Appends an object as an item of a list. `json`: the object.
+    ///
+    /// # Errors
+    /// The object does not fit its message.
     pub(crate) fn write_item(&self, encoder: &mut Encoder, json: &[u8], out: &mut Vec<u8>) -> Result<(), Unencodable> {
         let message = encoder.read(self.kind, json)?;
         self.list(&[]).begin_item(message.length(), out);
@@ -142,8 +154,11 @@ impl Objects {
         Ok(())
     }
 
-    /// What precedes the items of this total length, and what follows them.
-    pub(crate) fn around(
+    /// The bytes of a list before and after its items. `items`: the total encoded length of the items.
+    ///
+    /// # Errors
+    /// The metadata of the list does not fit its message.
+    pub(crate) fn list_envelope(
         &self,
         encoder: &mut Encoder,
         meta: &ListMeta,
@@ -162,16 +177,21 @@ impl Objects {
         Ok((head, tail))
     }
 
+    /// The list with this encoded metadata.
     fn list<'l>(&'l self, metadata: &'l [u8]) -> List<'l> {
         let envelope = ProtobufEnvelope { api_version: &self.api_version, kind: &self.list_name };
         List { envelope, metadata, fields: self.fields }
     }
 
+    /// The envelope of a single object.
     fn envelope(&self) -> ProtobufEnvelope<'_> {
         ProtobufEnvelope { api_version: &self.api_version, kind: &self.name }
     }
 
-    /// A single object in protobuf.
+    /// Encodes a single object with its envelope.
+    ///
+    /// # Errors
+    /// The object does not fit its message.
     pub(crate) fn single(&self, json: &[u8]) -> Result<Vec<u8>, Unencodable> {
         let mut encoder = Encoder::default();
         let message = encoder.read(self.kind, json)?;
@@ -182,7 +202,10 @@ impl Objects {
         Ok(out)
     }
 
-    /// Appends the frame of an event.
+    /// Appends the frame of a watch event. `event_type`: such as `ADDED`; `json`: the object.
+    ///
+    /// # Errors
+    /// The object does not fit its message.
     pub(crate) fn write_event(
         &self,
         encoder: &mut Encoder,
@@ -199,9 +222,10 @@ impl Objects {
     }
 }
 
-/// Logs that an object has no protobuf form, once a second at most: each response that shows such an object finds that out. Its author
-/// chooses how long its texts are.
-pub(crate) fn log(resource: &Resource, key: &str, error: &Unencodable) {
+/// Logs that an object cannot be encoded. Writes at most one line a second, because every response that shows the
+/// object calls this. Shortens the key and the error, because the author of the object chooses their length. `key`:
+/// namespace and name of the object; empty for a bookmark.
+pub(crate) fn log_unencodable(resource: &Resource, key: &str, error: &Unencodable) {
     static LOGGED: Mutex<Option<Instant>> = Mutex::new(None);
     let now = Instant::now();
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +239,8 @@ pub(crate) fn log(resource: &Resource, key: &str, error: &Unencodable) {
     tracing::warn!(resource = %resource.gvr, key, error, "cannot encode an object as protobuf; responses that contain it are sent as JSON");
 }
 
-/// A single object in protobuf; `None` when it has no protobuf form.
+/// Encodes a single object with its envelope. `object`: the stored object, whose key is logged on failure; `json`:
+/// what the response shows of it. `None` if it cannot be encoded.
 pub(crate) fn single(
     catalog: &Catalog,
     resource: &Resource,
@@ -224,15 +249,15 @@ pub(crate) fn single(
     json: &[u8],
 ) -> Option<Vec<u8>> {
     let objects = Objects::for_format(catalog, resource, form)?;
-    objects.single(json).inspect_err(|error| log(resource, object.key(), error)).ok()
+    objects.single(json).inspect_err(|error| log_unencodable(resource, object.key(), error)).ok()
 }
 
-/// Bytes of objects, as JSON, that are encoded between two turns.
+/// The bytes of objects, as JSON, that are encoded in one turn of work.
 const BYTES_OF_A_TURN: usize = 64 << 10;
 
-/// Whether a watch of this selection would meet an object that another watch could not send in protobuf. The object
-/// must still have no protobuf form as it is shown here. Other work takes its turns in between: each of these objects
-/// can have megabytes.
+/// Whether a watch of this selection would show an object that cannot be encoded. Checks only objects that earlier
+/// watches could not encode, in the form that this watch shows. Forgets objects that no longer exist, or can be
+/// encoded whole. Each object can have megabytes, so the work is divided into turns.
 pub(crate) async fn meets_unencodable(
     resource: &Resource,
     snapshot: &Snapshot,
@@ -255,7 +280,7 @@ pub(crate) async fn meets_unencodable(
         if objects.item_length(&mut encoder, &json).is_err() {
             return true;
         }
-        // A View can leave out what has no protobuf form, and so does metadata.
+        // Only for whole objects: a View or PartialObjectMetadata can omit the part that cannot be encoded.
         if objects.name == resource.kind && resource.is_shown_whole() {
             resource.state.forget_unencodable(key);
         }
@@ -267,22 +292,24 @@ pub(crate) async fn meets_unencodable(
     false
 }
 
-/// A document of ours, whose fields exist in every version.
+/// Encodes a document of fieldcache, such as a Status, with its envelope. Its fields exist in every Kubernetes version.
+/// `None` if the kind has no message, or the document does not fit it.
 pub(crate) fn document(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     let message = MessageTable::for_minor(NEWEST).ok()?.kind(api_version, kind)?;
-    enclosed(message, &ProtobufEnvelope { api_version, kind }, json)
+    encode_in_envelope(message, &ProtobufEnvelope { api_version, kind }, json)
 }
 
-/// A document of discovery. The oldest ones have a kind and no version, in protobuf too.
+/// Encodes a discovery document with its envelope; `None` if it does not fit its message. The oldest documents have a
+/// kind and no apiVersion, in protobuf too.
 pub(crate) fn discovery(document: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let message = MessageTable::for_minor(NEWEST).ok()?.kind("v1", text("kind"))?;
     let envelope = ProtobufEnvelope { api_version: text("apiVersion"), kind: text("kind") };
-    enclosed(message, &envelope, &json_bytes(document))
+    encode_in_envelope(message, &envelope, &json_bytes(document))
 }
 
-/// An object in the protobuf envelope.
-fn enclosed(kind: FieldKind<'_>, envelope: &ProtobufEnvelope<'_>, json: &[u8]) -> Option<Vec<u8>> {
+/// Encodes JSON by the message `kind`, with an envelope; `None` if it does not fit the message.
+fn encode_in_envelope(kind: FieldKind<'_>, envelope: &ProtobufEnvelope<'_>, json: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::default();
     let message = encoder.read(kind, json).ok()?;
     let mut out = Vec::with_capacity(envelope.length(message.length()));
@@ -292,7 +319,7 @@ fn enclosed(kind: FieldKind<'_>, envelope: &ProtobufEnvelope<'_>, json: &[u8]) -
     Some(out)
 }
 
-/// The frame of an ERROR event.
+/// The frame of an ERROR event. `status`: the Status as JSON. `None` if it does not fit its message.
 pub(crate) fn error_event(status: &[u8]) -> Option<Vec<u8>> {
     let object = document("v1", "Status", status)?;
     let mut out = Vec::new();

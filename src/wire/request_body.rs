@@ -1,6 +1,6 @@
-//! Bodies that are read whole: their media type, and their bytes within the limits of bodies.
+//! Reads request bodies to memory, within the limits of bodies, and checks their media type.
 //!
-//! The document in a body is read by [`crate::manifest::document`].
+//! [`crate::manifest::document`] parses the document in a body.
 
 use std::time::Duration;
 
@@ -14,26 +14,27 @@ use crate::flow_control::bodies::BodyPlace;
 use crate::manifest::yaml::Syntax;
 use crate::registry::upstream::UpstreamBody;
 
-/// kube-apiserver's limit of a body.
+/// The maximum length of a body in bytes: that of kube-apiserver.
 pub(crate) const MOST: usize = 3 << 20;
 
-/// How long a body may take to arrive. A slow one holds its place and its bytes for no longer.
+/// How long a body may take to arrive. A slow client holds a place and memory for no longer than this.
 const ARRIVAL: Duration = Duration::from_secs(15);
 
-/// The media types that every body may have.
+/// The media types that are valid for every body.
 const TEXTS: [&str; 2] = ["application/json", "application/yaml"];
 
-/// The media type of a body, without its parameters; empty if missing.
+/// The media type of a body, without its parameters; empty if the header Content-Type is missing.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     sent.split(';').next().unwrap_or_default().trim()
 }
 
-/// The form of a body that is a text, by its media type; without one JSON is meant, as upstream has it.
+/// The syntax of a body with this media type. An empty media type means JSON, as upstream. `others`: further media
+/// types for the message of the error, which the caller accepts itself.
 ///
 /// # Errors
-/// 415 that names these types and `others`.
-pub(crate) fn form(media_type: &str, others: &[&str]) -> Result<Syntax, ApiError> {
+/// 415 for a media type other than JSON and YAML, with the accepted media types.
+pub(crate) fn syntax(media_type: &str, others: &[&str]) -> Result<Syntax, ApiError> {
     match media_type {
         "" | "application/json" => Ok(Syntax::Json),
         "application/yaml" => Ok(Syntax::Yaml),
@@ -44,19 +45,25 @@ pub(crate) fn form(media_type: &str, others: &[&str]) -> Result<Syntax, ApiError
     }
 }
 
-/// A body that has arrived, and its place among those in memory.
+/// A body that has arrived.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) bytes: Vec<u8>,
+    /// Counts the body and its bytes as in memory until it is dropped.
     pub(crate) place: BodyPlace,
 }
 
 /// Reads a body to its end.
 ///
+/// - `body`: `None` if the request has none; the result is then empty
+/// - `most`: the maximum length in bytes
+/// - `place`: counts the bytes that arrive
+/// - `until`: the deadline of the request; the body must also arrive within [`ARRIVAL`]
+///
 /// # Errors
-/// 413 when it is longer than `most`, and 400 when it breaks off or does not arrive in time. 429 when there is no room
-/// for it.
-pub(crate) async fn body(
+/// 413 if the body is longer than `most`, and 400 if it ends early or does not arrive in time. 429 if the limit of
+/// bytes in memory is reached.
+pub(crate) async fn read_body(
     body: Option<UpstreamBody>,
     headers: &HeaderMap,
     most: usize,
@@ -71,15 +78,16 @@ pub(crate) async fn body(
     let Some(body) = body else { return Ok(arrived) };
     let until = until.min(Instant::now() + ARRIVAL);
     let late = || {
-        let message = format!("the body of the request did not arrive in time: at most {} s", ARRIVAL.as_secs());
+        let message = format!("the body of the request did not arrive in time: the maximum is {} s", ARRIVAL.as_secs());
         ApiError::BadRequest(message)
     };
-    timeout_at(until, whole(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
+    timeout_at(until, read_to_end(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
     Ok(arrived)
 }
 
-/// Reads a body of at most `most` bytes.
-async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), ApiError> {
+/// Reads a body of at most `most` bytes, and appends it to `arrived`. Its errors are those of [`read_body`], without
+/// the deadline.
+async fn read_to_end(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| ApiError::BadRequest(format!("the body of the request ended early: {error}")))?;

@@ -1,6 +1,8 @@
-//! One log line for each request, at level debug, when its response has been sent or given up.
+//! One log line for each request, at level debug, when its response has been sent, or its client has
+//! disconnected.
 //!
-//! It has the path and the selectors as the client sent them, so it can name objects that Views show. Tokens are in none of it.
+//! The line has the path and the selectors as the client sent them, so it can contain names of objects. It never
+//! contains tokens.
 
 use http::request::Parts;
 use http::{HeaderValue, Method, Uri};
@@ -13,24 +15,28 @@ use crate::transport::heads;
 /// Most characters of a path or selector.
 const MOST_CHARACTERS: usize = 1024;
 
-/// A request of which a line is logged.
+/// The log line of one request. It is written when this is dropped.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     method: Method,
     uri: Uri,
-    /// Selectors of a query that is not in the URL.
+    /// The field selector and the label selector, if `uri` has no query: a query that is too long for a [`Uri`] is
+    /// stored elsewhere. `None`: they are in `uri`.
     selectors: Option<[Option<String>; 2]>,
+    /// When the request arrived.
     begun: Instant,
     user: Option<User>,
     verb: Option<&'static str>,
+    /// The HTTP status of the response.
     code: u16,
+    /// The audit ID.
     id: Option<HeaderValue>,
-    /// Bytes of the body.
+    /// The number of bytes of the response body that have been sent.
     sent: u64,
 }
 
 impl RequestLog {
-    /// Begins the log line of a request, if requests are logged.
+    /// Begins the log line of a request that arrived at `begun`. `None`: requests are not logged at this log level.
     pub(crate) fn begin(parts: &Parts, begun: Instant) -> Option<RequestLog> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
             method: parts.method.clone(),
@@ -45,8 +51,13 @@ impl RequestLog {
         })
     }
 
-    /// Notes the response; `verb` is Kubernetes' verb, if there is one.
-    pub(crate) fn answered(
+    /// Adds what is known once the response is made.
+    ///
+    /// - `user`: `None` if the caller is not authenticated
+    /// - `verb`: Kubernetes' verb, such as `list`; `None` if the request was rejected before its verb was known
+    /// - `code`: the HTTP status
+    /// - `id`: the audit ID
+    pub(crate) fn set_response(
         &mut self,
         user: Option<User>,
         verb: Option<&'static str>,
@@ -56,13 +67,14 @@ impl RequestLog {
         (self.user, self.verb, self.code, self.id) = (user, verb, code, id);
     }
 
-    /// Counts bytes of the body that have been sent.
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    /// Counts bytes of the response body that have been sent.
+    pub(crate) fn count_sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 }
 
 impl Drop for RequestLog {
+    /// Writes the log line.
     fn drop(&mut self) {
         let [fields, labels] = self.selectors.take().unwrap_or_else(|| selectors(self.uri.query().unwrap_or_default()));
         tracing::debug!(
@@ -75,18 +87,19 @@ impl Drop for RequestLog {
             bytes = self.sent,
             took = ?self.begun.elapsed(),
             id = ?self.id,
-            "answered"
+            "request answered"
         );
     }
 }
 
-/// The field and label selectors of a query, shortened.
+/// The field selector and the label selector of a query, shortened. `None` for each that is missing or empty, and for
+/// both if the query has too many parameters to be parsed.
 fn selectors(query: &str) -> [Option<String>; 2] {
     let query = if Query::is_too_long(query) { Query::default() } else { Query::parse(query) };
     ["fieldSelector", "labelSelector"].map(|key| query.get(key).filter(|text| !text.is_empty()).map(shortened))
 }
 
-/// The beginning of a long text.
+/// A string cut to [`MOST_CHARACTERS`] characters. A string that is cut ends with `…`.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(MOST_CHARACTERS) {
         None => text.to_owned(),

@@ -1,6 +1,6 @@
-//! Responses that need no request: their media type and length, and the form of an error.
+//! Builds responses that do not depend on a resource: errors, media types, and lengths.
 //!
-//! See `api_error` for status codes, and `body` for bodies made in pieces.
+//! `api_error` chooses status codes, and `body` creates bodies in pieces.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -14,12 +14,13 @@ use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::unread::Unread;
 use crate::transport::head_error::HeadError;
 
-/// The response with a Content-Type.
+/// Adds the header Content-Type.
 pub(crate) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
+/// The media type of a format, for the header Content-Type.
 pub(crate) fn media_type(format: Format) -> &'static str {
     match format {
         Format::Json => "application/json",
@@ -34,8 +35,9 @@ pub(crate) fn mark_gzip(response: &mut Response<Body>) {
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// The response for an error.
-pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Response<Body> {
+/// The response for an error. `pretty`: a Status as JSON is indented. An error that cannot be encoded as protobuf is
+/// sent as JSON.
+pub(crate) fn error_response(failure: &ApiError, format: Format, pretty: bool) -> Response<Body> {
     let (code, status) = failure.code_and_status();
     let mut response = match failure.plain_text() {
         Some(text) => {
@@ -61,7 +63,7 @@ pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
             with_type(Response::new(Body::whole(text)), media_type(format))
         }
     };
-    // Upstream adds this where a message quotes what a client has sent, too.
+    // Upstream adds this too, because the message quotes parts of the request.
     if matches!(failure, ApiError::Access(AccessError::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
@@ -73,15 +75,17 @@ pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
 }
 
 /// The response to a request that the transport rejects.
-pub(crate) fn rejected(error: HeadError, method: &Method) -> Response<Body> {
-    let response = failed(&error.into(), Format::Json, false);
+pub(crate) fn transport_error(error: HeadError, method: &Method) -> Response<Body> {
+    let response = error_response(&error.into(), Format::Json, false);
     // hyper omits the body of HEAD over HTTP/1.1 only.
     if *method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
 }
 
-/// Gives a response its length and leaves out what HEAD does not send. Counts it until it is read, with the bytes of
-/// its audit event.
-pub(crate) fn completed(
+/// Adds Content-Length if the length is known, and removes the body of a HEAD request. Counts a small response as
+/// unread until the client has read it. If the limit of unread bytes has no room for it, the connection is closed.
+///
+/// `audited`: the bytes that the audit event of the request holds.
+pub(crate) fn complete(
     unread: &Unread,
     connection: &ConnectionState,
     method: &Method,
@@ -97,7 +101,7 @@ pub(crate) fn completed(
     }
     if let Some(length) = response.body().small_length() {
         match unread.admit_small(connection.user(), length + audited) {
-            Some(share) => response.body_mut().share(share),
+            Some(share) => response.body_mut().attach_share(share),
             None => connection.evict(),
         }
     }

@@ -1,9 +1,8 @@
 //! One row of a table, written cell by cell.
 //!
-//! A definition may have a thousand columns that all show the same megabyte, so a row can be gigabytes long. A row
-//! therefore holds the text of its object and the positions of its cells' values in it. It holds no more than one long
-//! cell as text. Which values these are is [`Columns`]' decision, made when the row begins. It is one pass over the
-//! object, whatever the number of columns.
+//! A CRD may have a thousand columns that all show the same megabyte, so a row can be gigabytes long. A row therefore
+//! holds the JSON of its object, and the positions of the cells' values in it. It holds at most one long cell as
+//! text. [`Columns`] finds the values when the row begins, in one pass over the object for all columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,46 +18,51 @@ use crate::model::Version;
 use crate::printer::RowCondition;
 use crate::store::Object;
 
-/// One cell that has not been written.
+/// A cell that is not written yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     /// The name of the object.
     Name,
-    /// A value of the object: where its text is.
+    /// A value of the object.
     Found {
         /// The type of its column.
         kind: ColumnKind,
         /// The range of the value in the JSON.
         range: Range<usize>,
     },
-    /// The cell itself.
+    /// The value of the cell itself.
     Printed(Value),
 }
 
-/// What is left of a row.
+/// A row, with the parts that are not written yet.
 pub(crate) struct Row {
     columns: Arc<Columns>,
     object: Object,
+    /// The version to show.
     version: Version,
+    /// The time for ages.
     now: Timestamp,
+    /// The JSON of the object.
     json: Vec<u8>,
+    /// The cells that are not written yet.
     cells: std::vec::IntoIter<Cell>,
+    /// Whether the next cell is the first one.
     is_first: bool,
     condition: Option<RowCondition>,
-    /// The rest after the cells has been taken.
+    /// Whether [`Part::Rest`] has been returned.
     is_done: bool,
 }
 
-/// A part of a row: one JSON document.
+/// A part of a row, which is one JSON document.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     Cell(Cell),
-    /// An object with the members behind the cells.
+    /// The fields after the cells, as a JSON object.
     Rest,
 }
 
 impl Row {
-    /// The row of an object, with ages counted up to `now`.
+    /// The row of an object, with ages at the time `now`.
     pub(crate) fn new(columns: &Arc<Columns>, shown: Shown<'_>, now: Timestamp) -> Row {
         let json = shown.object.json();
         let (cells, condition) = columns.cells(&json, now);
@@ -75,9 +79,10 @@ impl Row {
         }
     }
 
-    /// The approximate length in bytes. `length_as` is the length of a JSON document in the format of the response.
+    /// The approximate length in bytes. `length_as` returns the length that a JSON document has in the format of the
+    /// response.
     pub(crate) fn length_with(&self, length_as: impl Fn(&[u8]) -> u64) -> u64 {
-        let cells = self.cells.as_slice().iter().map(|cell| self.length_of(cell) as u64).sum::<u64>();
+        let cells = self.cells.as_slice().iter().map(|cell| self.cell_length(cell) as u64).sum::<u64>();
         let object = match self.columns.include() {
             Include::Metadata => length_as(&self.json[self.object.metadata_span()]),
             Include::Object => length_as(&self.json),
@@ -86,8 +91,8 @@ impl Row {
         cells.saturating_add(object)
     }
 
-    /// The next part of the row.
-    fn next(&mut self) -> Option<Part> {
+    /// The next part of the row; `None` after the last one.
+    fn next_part(&mut self) -> Option<Part> {
         match self.cells.next() {
             Some(cell) => Some(Part::Cell(cell)),
             None if std::mem::replace(&mut self.is_done, true) => None,
@@ -95,16 +100,16 @@ impl Row {
         }
     }
 
-    /// The approximate length of a part.
+    /// The approximate length of a part in bytes.
     fn part_length(&self, part: &Part) -> usize {
         match part {
-            Part::Cell(cell) => self.length_of(cell),
+            Part::Cell(cell) => self.cell_length(cell),
             Part::Rest => self.rest_length(),
         }
     }
 
-    /// The length of a cell in bytes.
-    fn length_of(&self, cell: &Cell) -> usize {
+    /// The approximate length of a cell in bytes; 0 for values that are not strings, which are short.
+    fn cell_length(&self, cell: &Cell) -> usize {
         match cell {
             Cell::Name => self.object.name().len(),
             Cell::Found { range, .. } => range.len(),
@@ -113,7 +118,7 @@ impl Row {
         }
     }
 
-    /// The length of the object in the row.
+    /// The length in bytes of what the row shows of the object besides its cells.
     fn rest_length(&self) -> usize {
         match self.columns.include() {
             Include::Metadata => self.object.metadata_span().len(),
@@ -122,7 +127,7 @@ impl Row {
         }
     }
 
-    /// Writes one cell, or everything after the cells.
+    /// Writes a part as one JSON document.
     fn write_part(&self, part: &Part, out: &mut Vec<u8>) {
         match part {
             Part::Cell(Cell::Name) => write_string(self.object.name(), out),
@@ -132,7 +137,8 @@ impl Row {
         }
     }
 
-    /// Writes what follows the cells: conditions and the object.
+    /// Writes the fields after the cells as a JSON object: `{"conditions":…,"object":…}`. [`JsonRow`] replaces the
+    /// opening brace by a comma.
     fn write_rest(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         if let Some(condition) = self.condition {
@@ -148,42 +154,46 @@ impl Row {
     }
 }
 
-/// A row on its way to JSON.
+/// Writes a row as JSON.
 pub(crate) struct JsonRow {
     row: Row,
-    /// A long part, how much of it is written, and which it is: columns that show the same value share it.
+    /// The bytes of the last long part.
     long: Vec<u8>,
+    /// The number of bytes of `long` that are written.
     written: usize,
+    /// The part in `long`. A column that shows the same value uses its bytes again.
     held: Option<Part>,
 }
 
 impl JsonRow {
-    /// A row of which nothing is written.
+    /// A writer at the beginning of the row.
     pub(crate) fn new(row: Row) -> JsonRow {
         JsonRow { row, long: Vec::new(), written: 0, held: None }
     }
 }
 
 impl Unfinished for JsonRow {
-    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+    /// Writes parts until `out` has `target` bytes, or [`MOST_READ`] bytes of the object were read for long parts. A
+    /// part of more than [`LONG`] bytes is first written to `self.long`.
+    fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool {
         let mut read = 0;
         loop {
             if self.written < self.long.len() {
-                let end = self.long.len().min(self.written + most.saturating_sub(out.len()));
+                let end = self.long.len().min(self.written + target.saturating_sub(out.len()));
                 out.extend_from_slice(&self.long[self.written..end]);
                 self.written = end;
             }
-            if self.written < self.long.len() || out.len() >= most || read >= MOST_READ {
+            if self.written < self.long.len() || out.len() >= target || read >= MOST_READ {
                 return false;
             }
-            let Some(part) = self.row.next() else { return true };
+            let Some(part) = self.row.next_part() else { return true };
             let separator: &[u8] = match &part {
                 Part::Cell(_) if std::mem::take(&mut self.row.is_first) => b"{\"cells\":[",
                 Part::Cell(_) => b",",
                 Part::Rest => b"],",
             };
             out.extend_from_slice(separator);
-            // The members after the cells continue where these end.
+            // The fields after the cells continue the object of the cells, so their opening brace is skipped.
             let skipped = usize::from(part == Part::Rest);
             let length = self.row.part_length(&part);
             if length > LONG {
@@ -197,7 +207,7 @@ impl Unfinished for JsonRow {
             } else if skipped == 0 {
                 self.row.write_part(&part, out);
             } else {
-                // Its brace takes the place of the comma.
+                // The opening brace of the part replaces the comma, and then becomes one.
                 let start = out.len() - 1;
                 out.truncate(start);
                 self.row.write_part(&part, out);
@@ -207,33 +217,36 @@ impl Unfinished for JsonRow {
     }
 }
 
-/// A row on its way to YAML, as an item of a list.
+/// Writes a row as YAML, as an item of a list.
 pub(crate) struct YamlRow {
     row: Row,
+    /// The part that is being written.
     part: Option<YamlWriter>,
 }
 
 impl YamlRow {
-    /// A row of which nothing is written.
+    /// A writer at the beginning of the row.
     pub(crate) fn new(row: Row) -> YamlRow {
         YamlRow { row, part: None }
     }
 }
 
 impl Unfinished for YamlRow {
-    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+    /// Writes parts until `out` has `target` bytes, or [`MOST_READ`] bytes of the object were read. Each part is
+    /// converted from JSON.
+    fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool {
         let mut read = 0;
         loop {
             if let Some(part) = &mut self.part {
-                if !part.fill(most, out) {
+                if !part.fill(target, out) {
                     return false;
                 }
                 self.part = None;
             }
-            if out.len() >= most || read >= MOST_READ {
+            if out.len() >= target || read >= MOST_READ {
                 return false;
             }
-            let Some(part) = self.row.next() else {
+            let Some(part) = self.row.next_part() else {
                 out.push(b'\n');
                 return true;
             };

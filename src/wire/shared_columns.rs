@@ -1,7 +1,7 @@
-//! The columns of tables, each made once for all requests that are under way.
+//! A cache of the columns of tables, which requests in progress share.
 //!
-//! Columns hold the texts of a definition and its parsed paths: up to megabytes, and a watch holds them as long as it
-//! lasts. They are cached only while they are in use.
+//! Columns hold the strings and the parsed paths of a CRD's printer columns, up to megabytes. A watch holds them
+//! until it ends. The cache keeps columns only while a request uses them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +11,7 @@ use crate::registry::Resource;
 
 use super::table::{Columns, Include};
 
-/// Columns in use.
+/// The cache of columns in use.
 #[derive(Debug, Default)]
 pub(crate) struct SharedColumns {
     cache: Mutex<Cache>,
@@ -20,38 +20,42 @@ pub(crate) struct SharedColumns {
 #[derive(Debug, Default)]
 struct Cache {
     columns: HashMap<Key, Weak<Columns>>,
-    /// At this number, unused ones are removed.
+    /// When the cache has as many entries, entries of unused columns are removed.
     removal: usize,
 }
 
-/// Addresses identify contents: of a definition's columns, and of what a View prunes. [`Columns`] hold both, so that
-/// an address identifies nothing else as long as they are in use.
+/// What determines the columns of a table. Addresses identify the contents of a CRD's columns and of a View's pruned
+/// fields. [`Columns`] hold both, so an address identifies nothing else while they are in use.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     gvr: Gvr,
+    /// The address of the CRD's printer columns.
     printer_columns: usize,
+    /// The address of the pruned fields; 0 if there are none.
     prune: usize,
+    /// See [`Columns::form_number_of`].
     form: usize,
 }
 
-/// The number of cached columns before the first removal.
+/// The number of entries at which unused ones are removed for the first time.
 const FIRST_REMOVAL: usize = 64;
 
 impl SharedColumns {
-    /// The columns of a resource, for tables of a version.
+    /// The columns of a resource, from the cache if another request uses them. `version`: of meta.k8s.io; `include`:
+    /// what the rows show of the object.
     pub(crate) fn get(&self, resource: &Resource, version: &str, include: Include) -> Arc<Columns> {
-        // A View that leaves out nothing has the columns of the resource.
+        // A View that prunes nothing shares the columns of the resource.
         let prune = resource.prune();
         let key = Key {
             gvr: resource.gvr.clone(),
             printer_columns: Arc::as_ptr(&resource.printer_columns).addr(),
             prune: prune.map_or(0, |prune| Arc::as_ptr(prune).addr()),
-            form: Columns::number_of(version, include),
+            form: Columns::form_number_of(version, include),
         };
         if let Some(columns) = self.lock().columns.get(&key).and_then(Weak::upgrade) {
             return columns;
         }
-        // Not under the lock: those of a large definition take milliseconds.
+        // Without the lock: the columns of a large CRD take milliseconds.
         let made = Arc::new(Columns::new(resource, version, include));
         let mut kept = self.lock();
         if let Some(columns) = kept.columns.get(&key).and_then(Weak::upgrade) {
@@ -65,7 +69,7 @@ impl SharedColumns {
         made
     }
 
-    /// The number of cached columns, used or not.
+    /// The number of entries, also of unused columns.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.lock().columns.len()

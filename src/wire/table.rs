@@ -1,7 +1,7 @@
 //! meta.k8s.io Table: the columns that kubectl prints.
 //!
-//! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
-//! the only thing for which an object's bytes are read again, once a row. How a row is written is in `row`.
+//! Custom resources have the columns of their CRD, or name and age. [`crate::printer`] defines the columns of built-in
+//! kinds. The bytes of an object are parsed once for each row, to find the values of its cells. `row` writes rows.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +34,7 @@ use crate::flow_control::user::{User, UserShare};
 use crate::flow_control::watches::Watches;
 use crate::request::Query;
 
-/// What `object` of a row holds.
+/// What the field `object` of a row contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
     /// PartialObjectMetadata.
@@ -46,7 +46,7 @@ pub enum Include {
 }
 
 impl Include {
-    /// Reads `?includeObject=`, which means something for tables only.
+    /// Parses the parameter `includeObject`. Representations other than tables ignore it: [`Include::Metadata`].
     ///
     /// # Errors
     /// 400 for an unknown value.
@@ -68,48 +68,56 @@ impl Include {
 /// The columns of one resource, and how its rows are written.
 #[derive(Debug)]
 pub struct Columns {
+    /// The columnDefinitions of the table.
     definitions: Value,
     cells: Cells,
+    /// The version of meta.k8s.io: `v1` or `v1beta1`.
     version: String,
     include: Include,
-    /// Kind and apiVersion, where a single object has them and the stored one has not.
+    /// Kind and apiVersion of objects in rows; `None` if the stored objects contain them.
     object_type: Option<(String, String)>,
+    /// The memory of the strings and paths of a CRD, in bytes; 0 for built-in kinds.
     held: u64,
-    /// The share of the user whose watch was the first to hold them.
+    /// The share of the first user with a watch that uses the columns.
     counted: OnceLock<UserShare>,
-    _of: Of,
+    _sources: Sources,
 }
 
-/// What columns were made of: its addresses name nothing else while they are in use.
+/// The values from which columns were created. Columns keep them, because the addresses of these values identify
+/// columns in [`SharedColumns`](super::shared_columns::SharedColumns).
 #[derive(Debug)]
-struct Of {
+struct Sources {
     _printer_columns: Arc<[PrinterColumn]>,
     _prune: Option<Arc<Prune>>,
 }
 
+/// How the cells of a row are found.
 #[derive(Debug)]
 enum Cells {
-    /// Type and path of each column after the name; no path beyond [`MOST_PATHS`].
+    /// For a custom resource: the type and the path of each column after the name. The path is `None`, and the cell
+    /// null, if all paths up to it exceed [`MOST_PATHS`].
     Paths(Vec<(ColumnKind, Option<JsonPath>)>),
+    /// For a built-in kind.
     Printed(&'static Printer),
 }
 
-/// Bytes of paths that are read for one table, in the order of its columns. Columns beyond are empty.
+/// The maximum bytes of all paths of a table that are parsed, in the order of its columns. The cells of further
+/// columns are null.
 const MOST_PATHS: usize = 128 << 10;
 
-/// Memory for each byte of a path.
+/// The approximate memory of a parsed path for each byte of its text, in bytes.
 const PATH_COST: usize = 128;
 
 impl Columns {
-    /// The columns of a resource, for tables of a version. They can be as large as a definition, so watches share them: see
-    /// [`SharedColumns`](super::shared_columns::SharedColumns).
+    /// The columns of a resource. `version`: of meta.k8s.io; `include`: what rows show of the object. Columns can be
+    /// as large as a CRD, so watches share them: see [`SharedColumns`](super::shared_columns::SharedColumns).
     pub fn new(resource: &Resource, version: &str, include: Include) -> Columns {
         let prune = resource.prune().cloned();
-        let of = Of { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
+        let sources = Sources { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
                 let hidden = resource.hidden().map(|hidden| &**hidden);
-                Columns::of_paths(&resource.printer_columns, hidden, version, include, of)
+                Columns::of_paths(&resource.printer_columns, hidden, version, include, sources)
             }
             ResourceOrigin::BuiltIn => {
                 let printer = builtin::printer(&resource.gvr.group, &resource.gvr.resource);
@@ -130,15 +138,22 @@ impl Columns {
                     object_type,
                     held: 0,
                     counted: OnceLock::new(),
-                    _of: of,
+                    _sources: sources,
                 }
             }
         }
     }
 
-    /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them. Columns
-    /// that look at what is left out are missing.
-    fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, version: &str, include: Include, of: Of) -> Columns {
+    /// The columns of a custom resource. As in kube-apiserver, the first column with an invalid path and all after it
+    /// are omitted. Columns whose path can read a pruned field are omitted too. A resource without columns, or of
+    /// which only hidden columns would remain, has the column Age.
+    fn of_paths(
+        columns: &[PrinterColumn],
+        prune: Option<&Prune>,
+        version: &str,
+        include: Include,
+        sources: Sources,
+    ) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
@@ -156,7 +171,7 @@ impl Columns {
                 Ok(path) => path,
                 Err(_) => break,
             };
-            // What is not read may look anywhere.
+            // A path that is not parsed may read any field.
             if prune.is_some_and(|prune| path.as_ref().map_or(!prune.is_empty(), |path| path.reads_pruned(prune))) {
                 is_any_hidden = true;
             } else {
@@ -191,45 +206,48 @@ impl Columns {
             object_type: None,
             held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
             counted: OnceLock::new(),
-            _of: of,
+            _sources: sources,
         }
     }
 
-    /// The number of this form of tables of a resource: they differ in version, and in what rows show besides cells.
-    pub fn number(&self) -> usize {
-        Columns::number_of(&self.version, self.include)
+    /// The number of the form of these tables: see [`Columns::form_number_of`].
+    pub fn form_number(&self) -> usize {
+        Columns::form_number_of(&self.version, self.include)
     }
 
-    /// The number of the form with this version and these rows.
-    pub fn number_of(version: &str, include: Include) -> usize {
+    /// A number from 0 to 5 that identifies the form of a resource's tables: the version of meta.k8s.io, and what
+    /// rows show of the object. Tables of one form can share encoded events.
+    pub fn form_number_of(version: &str, include: Include) -> usize {
         usize::from(version != "v1") * 3 + include as usize
     }
 
-    /// What rows contain besides their cells.
+    /// What rows show of the object, besides the cells.
     pub fn include(&self) -> Include {
         self.include
     }
 
-    /// Counts them for a user, for as long as any watch holds them. Only the first user is charged.
+    /// Counts the memory of the columns for a user with a watch, until no watch uses them. Does nothing if they are
+    /// counted for another user already.
     ///
     /// # Errors
-    /// 429 when the user holds the most already.
-    pub fn count(&self, watches: &Watches, user: &User) -> Result<(), Limited> {
+    /// 429 when the watches of the user reach their limit.
+    pub fn charge(&self, watches: &Watches, user: &User) -> Result<(), Limited> {
         if self.counted.get().is_none() {
-            // Texts are held as values of JSON, which take about twice their length.
+            // The strings are stored as JSON values, which take about twice their length.
             let bytes = usize::try_from(self.held).unwrap_or(usize::MAX).saturating_mul(2);
-            // Another watch may have counted them meanwhile; then this share is free again.
+            // If another watch has counted them meanwhile, this share is released.
             let _ = self.counted.set(watches.hold(user, bytes, "its columns take")?);
         }
         Ok(())
     }
 
-    /// Memory of a large definition, and of a row of this many bytes that is being written: the object, and a cell of it. In bytes.
+    /// The most memory, in bytes, that a response with these columns holds: the columns, the object of the row that
+    /// is being written, and a cell of it. `object`: the length of the longest object, in bytes.
     pub fn most_held(&self, object: u64) -> u64 {
         self.held + 2 * object
     }
 
-    /// What surrounds the rows of a list.
+    /// The bytes around the rows of a list.
     pub fn envelope(&self, meta: &ListMeta) -> Envelope {
         let mut head = Vec::new();
         write_type("Table", &self.api_version(), &mut head);
@@ -241,17 +259,18 @@ impl Columns {
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
-    /// What surrounds the row of a single object.
+    /// The bytes around the row of a single object. `version`: the resourceVersion of the table.
     pub fn single_envelope(&self, version: Version) -> Envelope {
         let mut head = Vec::new();
         self.open_single(version, true, &mut head);
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
-    /// Writes a table of one row, in an event. An event is one line in memory, so its length is bounded.
+    /// Writes a table of one row, for an event. An event is one line in memory, so its length is bounded.
+    /// `with_definitions`: the table has columnDefinitions, as in the first event of a watch.
     ///
     /// # Errors
-    /// The row is longer; what was written of it is to be dropped.
+    /// The row is too long. The caller must drop what was written to `out`.
     pub fn write_single(
         self: &Arc<Columns>,
         shown: Shown<'_>,
@@ -263,10 +282,10 @@ impl Columns {
         self.write_only_row(shown, now, out)
     }
 
-    /// Writes the only row of a table, after [`Columns::open_single`].
+    /// Writes the only row of a table and the end of the table, after [`Columns::open_single`].
     ///
     /// # Errors
-    /// The row is longer; what was written of it is to be dropped.
+    /// The row is too long. The caller must drop what was written to `out`.
     pub fn write_only_row(
         self: &Arc<Columns>,
         shown: Shown<'_>,
@@ -287,7 +306,7 @@ impl Columns {
         Err(TooLongRow)
     }
 
-    /// Writes a bookmark: a table with the row of an empty object.
+    /// Writes a table with the row of an empty object, for a bookmark. `bookmark`: the object as JSON.
     pub fn write_bookmark(
         &self,
         resource_version: Version,
@@ -308,7 +327,8 @@ impl Columns {
         out.extend_from_slice(b"}]}");
     }
 
-    /// Begins a table of one row.
+    /// Writes a table up to its rows. `version`: the resourceVersion of the table. Without `with_definitions`, the
+    /// columnDefinitions are null, as in all but the first event of a watch.
     pub fn open_single(&self, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
         write_type("Table", &self.api_version(), out);
         out.extend_from_slice(b",\"metadata\":{\"resourceVersion\":");
@@ -327,13 +347,13 @@ impl Columns {
         write_value(&self.definitions, out);
     }
 
-    /// Whether rows have another order than objects: see [`Columns::sorted`].
+    /// Whether the rows have an order other than that of the objects' keys: see [`Columns::sorted`].
     pub fn are_sorted(&self) -> bool {
         matches!(&self.cells, Cells::Printed(printer) if printer.order().is_some())
     }
 
-    /// The objects of a page in the order of its rows. `None` when that is the order of their keys, as for all kinds
-    /// but one, which is never large.
+    /// The objects of a page in the order of the rows. `None` if this is the order of their keys, as for all kinds
+    /// except FlowSchemas, of which there are never many.
     pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
         let Cells::Printed(printer) = &self.cells else { return None };
         let order = printer.order()?;
@@ -347,7 +367,7 @@ impl Columns {
         format!("meta.k8s.io/{}", self.version)
     }
 
-    /// The cells of an object, from its JSON text.
+    /// The cells of an object, and the condition of its row, if any. `json`: the object; `now`: the time for ages.
     pub(crate) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
             Cells::Paths(paths) => {
@@ -373,7 +393,7 @@ impl Columns {
         }
     }
 
-    /// Writes what rows show of an object, from its JSON text.
+    /// Writes the field `object` of a row. `json`: the JSON of `shown`.
     pub(crate) fn write_object(&self, shown: Shown<'_>, json: &[u8], out: &mut Vec<u8>) {
         match self.include {
             Include::Metadata => shown.write_partial_of(json, &self.api_version(), out),
@@ -385,23 +405,25 @@ impl Columns {
     }
 }
 
-/// The cells of one event may be this long together, in bytes. An object has at most 1.5 MiB in etcd, and few columns
+/// The maximum length of all cells of one event, in bytes. An object has at most 1.5 MiB in etcd, and few columns
 /// show all of it.
 pub const MOST_IN_EVENT: usize = 8 << 20;
 
-/// How much of its object may be read for one event, in units of [`super::encode::MOST_READ`]: columns can read more than they show.
+/// The maximum bytes of the object that the cells of one event may read, in units of [`super::encode::MOST_READ`].
+/// Columns can read more than they show.
 const MOST_FILLS: usize = 32;
 
-/// A row is longer than an event may be, or takes longer to make.
+/// The error for a row that is too long for an event, or reads too much of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLongRow;
 
-/// A timestamp as the printers take it.
+/// Converts a timestamp for the printers.
 fn moment(now: Timestamp) -> Moment {
     Moment::of_microseconds(now.as_microsecond())
 }
 
-/// A table in pieces, as JSON or YAML.
+/// The pieces of a table of all `objects`, as JSON or YAML. `envelope`: the bytes around the rows, as JSON; `show`:
+/// converts each stored object to what the response shows; `now`: the time for ages.
 pub fn pieces(
     columns: &Arc<Columns>,
     envelope: Envelope,
@@ -413,7 +435,7 @@ pub fn pieces(
     let columns = columns.clone();
     let row = move |object: &Object| Row::new(&columns, Shown::as_is(object), now);
     match format {
-        // Tables have no messages.
+        // Tables have no protobuf message, so negotiation never chooses protobuf.
         Format::Json | Format::Protobuf => {
             Box::new(Chunks::new(envelope, objects, show, b",", move |object, out: &mut Vec<u8>| {
                 begin(JsonRow::new(row(&object)), out)

@@ -1,20 +1,20 @@
-//! `Warning` headers: messages for the user beside a response, which kubectl prints as `Warning: ...`.
+//! `Warning` headers: messages for the user in addition to a response. kubectl prints them as `Warning: ...`.
 //!
-//! In the form and within the limits of kube-apiserver (`endpoints/filters/warning.go`, apimachinery `NewWarningHeader`). What is
-//! warned of is decided elsewhere.
+//! They have the form and the limits of kube-apiserver (`endpoints/filters/warning.go`, apimachinery
+//! `NewWarningHeader`). Callers choose the messages.
 
 use std::collections::HashSet;
 
 use http::HeaderMap;
 use http::header::{HeaderValue, WARNING};
 
-/// Characters of all texts together, beyond which each is cut.
+/// If all messages together have more characters than this, each is shortened, and the last ones are omitted.
 const MOST_IN_ALL: usize = 4_096;
 
-/// Characters of a text that is cut.
+/// The maximum number of characters of a message that is shortened.
 const MOST_OF_ONE: usize = 256;
 
-/// Adds a header for each text, once.
+/// Adds a header for each message. Omits empty messages, duplicates, and messages with control characters.
 pub(crate) fn add<'text>(headers: &mut HeaderMap, texts: impl IntoIterator<Item = &'text str>) {
     let mut seen = HashSet::new();
     let is_sendable = |text: &&str| !text.is_empty() && !text.chars().any(char::is_control);
@@ -35,7 +35,7 @@ pub(crate) fn add<'text>(headers: &mut HeaderMap, texts: impl IntoIterator<Item 
             written += 1;
         }
         quoted.push('"');
-        // Go writes UTF-8 into headers, and so do clients read it.
+        // Go writes UTF-8 into headers, and clients read it.
         if let Ok(value) = HeaderValue::from_bytes(quoted.as_bytes()) {
             headers.append(WARNING, value);
         }

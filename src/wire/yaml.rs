@@ -1,6 +1,6 @@
-//! Responses as YAML, in pieces while the client reads them: whole documents, envelopes of lists, and items.
+//! Creates responses as YAML, in pieces while the client reads them: whole documents, envelopes of lists, and items.
 //!
-//! How a value is written as YAML is `yaml`'s.
+//! [`crate::yaml`] writes values as YAML.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,7 +10,8 @@ pub(crate) use crate::yaml::YamlWriter;
 pub use crate::yaml::from_json;
 use crate::yaml::{MOST_VALUES, VALUE_COST};
 
-/// A JSON document as YAML, in pieces, and the memory that it takes until it is written, in bytes.
+/// Converts a JSON document to pieces of YAML. Also returns the memory in bytes that the document takes until it is
+/// written.
 pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     let length = json.len() as u64;
     let writer = YamlWriter::new(json, 0);
@@ -30,7 +31,7 @@ pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     (pieces, length + values * VALUE_COST)
 }
 
-/// The YAML form of a list's envelope: what surrounds the items.
+/// Converts the envelope of a list from JSON to YAML. `is_empty`: the list has no items, so it is written as `[]`.
 pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     let whole = [&*json.head, &*json.tail].concat();
     let members: Map<String, Value> = serde_json::from_slice(&whole).unwrap_or_default();
@@ -52,23 +53,23 @@ pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     Envelope { head, tail }
 }
 
-/// Whether `items` or `rows` come before this key.
+/// Whether `items` or `rows` precedes this key.
 fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
     members.keys().take_while(|name| *name != key).any(|name| name == "items" || name == "rows")
 }
 
-/// Begins an item of a list whose JSON text this is.
+/// Writes the first part of a list item to a chunk, and returns the rest of it. `json`: the item.
 pub fn begin_item(json: Vec<u8>, out: &mut Vec<u8>) -> Left {
     out.extend_from_slice(b"- ");
     super::encode::begin(Item(YamlWriter::new(json, 2)), out)
 }
 
-/// An item of a list, with its line break.
+/// Writes an item of a list, with a line break at its end.
 struct Item(YamlWriter);
 
 impl Unfinished for Item {
-    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
-        let is_done = self.0.fill(most, out);
+    fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool {
+        let is_done = self.0.fill(target, out);
         if is_done {
             out.push(b'\n');
         }
@@ -76,7 +77,7 @@ impl Unfinished for Item {
     }
 }
 
-/// The most memory that an item of this length takes while a list is written, in bytes.
+/// The most memory, in bytes, that an item takes while a list is written. `length`: the length of the item as JSON.
 pub fn most_held(length: u64) -> u64 {
     // Each value takes at least two bytes of JSON.
     length + (length / 2).min(MOST_VALUES as u64) * VALUE_COST

@@ -68,7 +68,7 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
     let body = answer.success()?.body;
     eventually("the request is logged", SOON, async || {
         let all = lines(&fieldcache)?;
-        let line = all.iter().find(|line| line["msg"] == "answered" && line["path"] == *path);
+        let line = all.iter().find(|line| line["msg"] == "request answered" && line["path"] == *path);
         let line = line.context("no line of the request")?;
         let expected = json!({
             "user": "127.0.0.1", "verb": "LIST", "field_selector": "spec.color=blue", "label_selector": "tier!=b",
@@ -143,6 +143,6 @@ async fn a_user_that_may_not_list_definitions_is_warned_once() -> Result<()> {
     let warned = lines_with("warn", "")?;
     ensure!(warned.len() == 1 && warned[0]["msg"].to_string().contains("a permission is missing"), "{warned:?}");
     let reason = warned[0]["reason"].as_str().unwrap_or_default();
-    ensure!(reason.contains("grant get, list and watch on it") && !reason.contains("https://"), "{reason}");
+    ensure!(reason.contains("grant get, list and watch on the resource") && !reason.contains("https://"), "{reason}");
     Ok(())
 }

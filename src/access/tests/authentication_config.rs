@@ -7,7 +7,7 @@ use super::Reviewer;
 use super::admission::{access, cluster};
 use super::certificates::authority;
 use crate::access::authentication_config::AuthenticationConfig;
-use crate::access::front_proxy::{described, strip};
+use crate::access::front_proxy::{identity_from_headers, strip};
 
 pub(super) fn config_map(clients: &str, proxies: &str) -> Value {
     json!({
@@ -64,7 +64,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 fn a_front_proxy_names_user_groups_and_extra() {
     let pem = authority("a").pem();
     let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy.unwrap();
-    let user = described(
+    let user = identity_from_headers(
         &proxy,
         &headers(&[
             ("X-Remote-User", "zoë"),
@@ -87,9 +87,9 @@ fn a_front_proxy_names_user_groups_and_extra() {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = [("acme.com/project", texts(&["p"])), ("odd%zz", texts(&["q"])), ("scopes", texts(&["x", "y"]))];
     assert_eq!(extra, expected.iter().map(|(key, values)| (*key, &**values)).collect::<Vec<_>>());
-    assert_eq!(described(&proxy, &headers(&[("X-Other-User", "other")])).unwrap().user, "other");
-    assert_eq!(described(&proxy, &headers(&[("X-Remote-User", ""), ("X-Remote-Group", "a")])), None);
-    assert_eq!(described(&proxy, &HeaderMap::new()), None);
+    assert_eq!(identity_from_headers(&proxy, &headers(&[("X-Other-User", "other")])).unwrap().user, "other");
+    assert_eq!(identity_from_headers(&proxy, &headers(&[("X-Remote-User", ""), ("X-Remote-Group", "a")])), None);
+    assert_eq!(identity_from_headers(&proxy, &HeaderMap::new()), None);
 }
 
 #[test]

@@ -61,10 +61,11 @@ pub struct PlaceArguments {
     /// The configuration file of the scheduler (KubeSchedulerConfiguration): plugins, weights, added affinity
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
-    /// The API server runs LimitPodHardAntiAffinityTopology: required anti-affinity by kubernetes.io/hostname only
+    /// Assume that the API server runs the admission plugin LimitPodHardAntiAffinityTopology, which permits required
+    /// anti-affinity only with the topology key kubernetes.io/hostname
     #[arg(long)]
     pub limit_hard_anti_affinity_topology: bool,
-    /// The feature gate TaintTolerationComparisonOperators is on: Gt and Lt in tolerations
+    /// Assume that the feature gate TaintTolerationComparisonOperators is on, which permits Gt and Lt in tolerations
     #[arg(long)]
     pub toleration_comparison: bool,
     /// Use the rules of this version of Kubernetes, such as 1.33; default: the cluster's version
@@ -79,7 +80,7 @@ pub struct PlaceArguments {
     pub output: OutputFormat,
 }
 
-/// Parses a Pod's name, with or without `pod/`.
+/// Parses `pod/NAME` (or `pods/NAME`, `po/NAME`), and returns the name.
 fn pod_name(text: &str) -> Result<String, String> {
     let name = ["pod/", "pods/", "po/"].iter().find_map(|kind| text.strip_prefix(kind));
     match name {
@@ -102,9 +103,9 @@ fn node_label(text: &str) -> Result<NodeLabel, String> {
     let refused = || "write NODE:KEY=VALUE, such as node1:disktype=ssd".to_owned();
     let (node, label) = text.split_once(':').filter(|(node, _)| !node.is_empty()).ok_or_else(refused)?;
     let (key, value) = label.split_once('=').ok_or_else(refused)?;
-    let faults = label_key_errors(key).into_iter().chain(label_value_errors(value));
-    match faults.into_iter().next() {
-        Some(fault) => Err(format!("{label} is not a label: {fault}")),
+    let errors = label_key_errors(key).into_iter().chain(label_value_errors(value));
+    match errors.into_iter().next() {
+        Some(error) => Err(format!("{label} is not a label: {error}")),
         None => Ok(NodeLabel { node: node.to_owned(), key: key.to_owned(), value: value.to_owned() }),
     }
 }

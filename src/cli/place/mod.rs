@@ -1,8 +1,9 @@
 //! `fieldcache place`: where a Pod may run and why not elsewhere, why one is pending, and what runs where it could not be placed.
 //!
-//! [`arguments`] are the options, and `reviews` makes PlacementReviews of them. [`crate::placement`] evaluates these over the same index
-//! that the server has. With `--server`, `remote` sends them to a server instead, and `remote_error` explains why it returned none. `table`
-//! and `node_report` print reviews, `stored_pods` what already runs.
+//! [`arguments`] are the options, and `reviews` makes PlacementReviews of them. [`crate::placement`] evaluates these
+//! over the same index that the server has. With `--server`, `remote` sends them to a server instead, and
+//! `remote_error` explains why a server rejected one. `table` and `node_report` print reviews, and `stored_pods`
+//! reports about Pods that already run.
 
 pub mod arguments;
 mod node_report;
@@ -32,7 +33,7 @@ use crate::runtime::source::{self, SourceOptions};
 use crate::source::kubeconfig::identity;
 use arguments::PlaceArguments;
 use node_report::NodeDetails;
-use nodes::{node, nodes_there};
+use nodes::{no_such_stored_node, read_node};
 use progress::{PATIENCE, placement_stores};
 use reviewed::{ReviewResult, printed};
 use reviews::ReviewRequest;
@@ -40,14 +41,18 @@ use reviews::ReviewRequest;
 /// Evaluates the placement and prints the result.
 ///
 /// # Errors
-/// Input cannot be read, or is not a Pod that could be created.
+/// An option or a file is invalid, the cluster or the server cannot be read, or the Pod could not be created.
 pub async fn run(arguments: PlaceArguments) -> anyhow::Result<Exit> {
     let (text, exit) = answer(&arguments).await?;
     write_out(&text)?;
     Ok(exit)
 }
 
-/// Runs `place`: reviews each Pod, here or on a server, and prints the results.
+/// The text that the command prints, and its exit code: [`Exit::No`] if a Pod does not fit. Reviews each Pod, here or
+/// on a server.
+///
+/// # Errors
+/// Those of [`run`].
 pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String, Exit)> {
     let requests = reviews::requests(arguments, &own_namespace(arguments))?;
     if remote::is_remote(arguments) {
@@ -78,7 +83,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     }
 }
 
-/// The namespace of the kubeconfig, for reviews without `--namespace`.
+/// The namespace of a Pod without one if `--namespace` is not given: that of the kubeconfig, otherwise `default`.
 fn own_namespace(arguments: &PlaceArguments) -> String {
     let of_kubeconfig = || match &arguments.source {
         source if source.dir.is_some() || source.server.is_some() => None,
@@ -87,10 +92,13 @@ fn own_namespace(arguments: &PlaceArguments) -> String {
     of_kubeconfig().filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
 }
 
-/// Reviews one Pod with local stores. `reasoned` names a node whose decision is explained.
+/// Reviews one Pod with local stores. `explained` is the node of `--node`, whose details the result then contains.
+///
+/// # Errors
+/// A node of the request does not exist, or the Pod or workload is missing or invalid.
 fn review(
     request: ReviewRequest,
-    reasoned: Option<&str>,
+    explained: Option<&str>,
     stores: &PlacementStores,
     indexed: &IndexSnapshot,
     runtime: &Runtime,
@@ -98,7 +106,7 @@ fn review(
 ) -> anyhow::Result<ReviewResult> {
     let spec = &request.spec;
     if let Some(name) = spec.node_names.iter().find(|name| stores.nodes.snapshot.get(name).is_none()) {
-        bail!(nodes_there(name, stores));
+        bail!(no_such_stored_node(name, stores));
     }
     let outcome = answer::answer(spec, stores, indexed, runtime, options, FieldValidation::Warn);
     let ReviewOutcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
@@ -110,9 +118,11 @@ fn review(
         }
     })?;
     status.nodes = answer.nodes(&spec.node_names);
-    let about =
-        |name: &str| NodeDetails { node: node(stores, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
-    let about = reasoned.map(about);
+    let details = |name: &str| NodeDetails {
+        node: read_node(stores, name),
+        tolerations: Ok(answer.pod().spec.tolerations.clone()),
+    };
+    let about = explained.map(details);
     let ReviewRequest { subject, spec, .. } = request;
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),

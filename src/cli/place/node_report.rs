@@ -7,13 +7,15 @@ use crate::placement::review::{NodeReport, PlacementReview, TermReport, WhatIf};
 use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
 use crate::placement::{Node, Taint, condition, pod::Toleration};
 
-/// What the explanation of one node contains beside the review; errors are the reasons why it is unknown.
+/// The parts of the explanation of one node that its review does not contain. An error is the reason why the part is
+/// unknown.
 pub(super) struct NodeDetails {
     pub(super) node: Result<Node, String>,
     pub(super) tolerations: Result<Vec<Toleration>, String>,
 }
 
-/// The explanation of the node of that name. The node is as it is stored; what-if changes are applied here.
+/// The explanation of the result for the node `name`; empty if the review has no result for it. `about` has the node as
+/// it is stored: the what-if changes of the review are applied here. `subject` names the Pod, for people.
 pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails, name: &str) -> String {
     let Some(status) = &review.status else { return String::new() };
     let Some(report) = status.nodes.iter().find(|report| *report.name == *name) else { return String::new() };
@@ -21,14 +23,14 @@ pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails,
     let mut text = format!("{subject} {verdict} {name}.\n");
     match &about.node {
         Ok(node) => {
-            let Node { metadata, spec, .. } = with_premises(node.clone(), review.spec.what_if.as_ref());
+            let Node { metadata, spec, .. } = with_what_if(node.clone(), review.spec.what_if.as_ref());
             let labels: Vec<String> = metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
             let _ = writeln!(text, "\nLabels: {labels}");
             taints(&spec.taints, &about.tolerations, &mut text);
         }
         Err(cause) => {
-            let _ = writeln!(text, "\nIts labels and taints are not known: {cause}");
+            let _ = writeln!(text, "\nThe labels and taints of the node are not known: {cause}");
         }
     }
     rejections(report, &mut text);
@@ -42,23 +44,23 @@ pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails,
     text
 }
 
-/// The node with the taints and labels that the arguments add.
-fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
+/// The node with the taints and labels that `--taint` and `--label` add.
+fn with_what_if(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     let Some(what_if) = what_if else { return node };
     let name = node.metadata.name.clone();
-    for premise in what_if.taints.iter().filter(|premise| premise.node == name) {
-        node.spec.taints.retain(|existing| existing.key != premise.key || existing.effect != premise.effect);
-        let (key, value, effect) = (premise.key.clone(), premise.value.clone(), premise.effect.clone());
+    for added in what_if.taints.iter().filter(|added| added.node == name) {
+        node.spec.taints.retain(|existing| existing.key != added.key || existing.effect != added.effect);
+        let (key, value, effect) = (added.key.clone(), added.value.clone(), added.effect.clone());
         node.spec.taints.push(Taint { key, value, effect, time_added: None });
     }
-    for premise in what_if.labels.iter().filter(|premise| premise.node == name) {
-        node.metadata.labels.insert(premise.key.clone(), premise.value.clone());
+    for added in what_if.labels.iter().filter(|added| added.node == name) {
+        node.metadata.labels.insert(added.key.clone(), added.value.clone());
     }
     node
 }
 
-/// Each taint and its effect: tolerated ones are ignored. Comparisons with Gt and Lt are shown as with their feature
-/// gate on; the result below has the decision.
+/// Appends each taint, the toleration that tolerates it if there is one, and its effect. Tolerations with Gt and Lt are
+/// shown as if their feature gate were on; the rules that reject the node, which follow, have the decision.
 fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text: &mut String) {
     if taints.is_empty() {
         text.push_str("Taints: none\n");
@@ -78,10 +80,10 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
         let by = tolerations.iter().find(|toleration| tolerates(toleration, taint, true));
         let said = match (by, &*taint.effect) {
             (Some(by), NO_EXECUTE) => match by.toleration_seconds {
-                Some(seconds) => format!("tolerated by {}; a running Pod stays for {seconds} s", written(by)),
-                None => format!("tolerated by {}", written(by)),
+                Some(seconds) => format!("tolerated by {}; a running Pod stays for {seconds} s", described(by)),
+                None => format!("tolerated by {}", described(by)),
             },
-            (Some(by), _) => format!("tolerated by {}", written(by)),
+            (Some(by), _) => format!("tolerated by {}", described(by)),
             (None, NO_SCHEDULE) => {
                 "not tolerated: the Pod cannot be placed here; if it runs here already, it stays".to_owned()
             }
@@ -95,8 +97,8 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
     }
 }
 
-/// A toleration in words, for the report.
-fn written(toleration: &Toleration) -> String {
+/// A toleration in words: `the toleration KEY OPERATOR VALUE, EFFECT`.
+fn described(toleration: &Toleration) -> String {
     let or_all = |text: &str, all: &str| if text.is_empty() { all.to_owned() } else { text.to_owned() };
     let key = or_all(&toleration.key, "every key");
     let effect = or_all(&toleration.effect, "every effect");
@@ -109,11 +111,11 @@ fn written(toleration: &Toleration) -> String {
 /// Appends the rules that reject the node.
 fn rejections(report: &NodeReport, text: &mut String) {
     if report.rejections.is_empty() {
-        text.push_str("\nNo rule rejects it.\n");
+        text.push_str("\nNo rule rejects the node.\n");
         return;
     }
     text.push_str(
-        "\nRules that reject it, in the scheduler's order; the FailedScheduling event counts the first one:\n",
+        "\nRules that reject the node, in the scheduler's order; the FailedScheduling event counts the first one:\n",
     );
     for (number, rejection) in report.rejections.iter().enumerate() {
         let _ = writeln!(text, "  {}. {}: {}", number + 1, rejection.plugin, reason(rejection));
@@ -128,7 +130,7 @@ fn rejections(report: &NodeReport, text: &mut String) {
     }
 }
 
-/// Appends the terms of affinity with the Pods that they match.
+/// Appends the terms of affinity and anti-affinity between Pods, with the Pods that they match.
 fn terms(terms: &[TermReport], text: &mut String) {
     if terms.is_empty() {
         return;

@@ -8,10 +8,14 @@ use tokio::time::{interval, timeout};
 use crate::placement_service::index::PlacementStores;
 use crate::registry::{Catalog, LoadState, Registry};
 
-/// How long the load of nodes, Pods and namespaces may take: large clusters take a minute.
+/// How long nodes, Pods and namespaces may take to load: large clusters take a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Waits for the stores of nodes, Pods and namespaces. Shows progress on a terminal.
+/// Waits until the stores of nodes, Pods and namespaces are loaded, for up to [`PATIENCE`]. Shows progress on a
+/// terminal.
+///
+/// # Errors
+/// A store cannot be loaded, or takes too long.
 pub(super) async fn placement_stores(registry: &Registry, catalog: &Catalog) -> anyhow::Result<PlacementStores> {
     let reading = PlacementStores::load(catalog, PATIENCE);
     tokio::pin!(reading);
@@ -33,13 +37,13 @@ pub(super) async fn placement_stores(registry: &Registry, catalog: &Catalog) -> 
     }
 }
 
-/// Overwrites the line of progress on the terminal.
+/// Overwrites the line of progress on the terminal; an empty text removes it.
 #[expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
 pub(super) fn progress(text: &str) {
     eprint!("\r\x1b[K{text}");
 }
 
-/// The resources that are loading, with their progress.
+/// The resources that are loading, with their progress, separated by semicolons.
 fn loading(registry: &Registry) -> String {
     let catalog = registry.catalog();
     let texts = catalog.resources().filter_map(|resource| match resource.state.load_state() {

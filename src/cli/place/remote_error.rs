@@ -11,18 +11,18 @@ use crate::placement::review::API_VERSION;
 use crate::placement_service::answer::Unanswered;
 use crate::source::connection::{Connection, RequestError, UpstreamResponse};
 
-/// The error for a response that is no success.
+/// The error for a response that is not a success.
 pub(super) async fn explain(
     connection: &Connection,
     request: &ReviewRequest,
-    answer: &UpstreamResponse,
+    response: &UpstreamResponse,
 ) -> anyhow::Error {
-    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    if let Some(error) = review_error(request, answer.code, &status) {
+    let status: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    if let Some(error) = review_error(request, response.code, &status) {
         return error;
     }
-    let (place, code, url) = (&request.place, answer.code, connection.url());
-    // Views reject create, possibly as a missing permission.
+    let (place, code, url) = (&request.place, response.code, connection.url());
+    // A View rejects every create, and can do so with 403 as for a missing permission.
     let is_unknown = matches!(code, 404 | 405) || (code == 403 && is_view(url));
     // An API server checks the permission before it looks the resource up.
     if is_unknown || may_not_create(code, &status) {
@@ -37,37 +37,38 @@ pub(super) async fn explain(
         (Some(remedy), Some(message)) => {
             anyhow!("{place}cluster {url} returned {code} for {path}: {message}; {remedy}")
         }
-        _ => anyhow!("{place}{}", connection.refused(&path, answer)),
+        _ => anyhow!("{place}{}", connection.status_error(&path, response)),
     }
 }
 
-/// Whether the server forbids the user to create PlacementReviews.
+/// Whether a response with this code and Status says that the user may not create PlacementReviews.
 fn may_not_create(code: u16, status: &Value) -> bool {
     let message = status["message"].as_str().unwrap_or_default();
     code == 403 && message.contains("cannot create resource \"placementreviews\"")
 }
 
-/// The error in a status about the review itself, in the words of a local evaluation.
+/// The error of a response about the content of the review, in the words of a local evaluation; `None` for other
+/// responses.
 pub(super) fn review_error(request: &ReviewRequest, code: u16, status: &Value) -> Option<anyhow::Error> {
     let details = &status["details"];
     let message = status["message"].as_str().unwrap_or_default();
     match (code, &request.spec.pod_ref) {
         (404, Some(reference)) if details["kind"] == "pods" => Some(anyhow!(Unanswered::NoPod(reference.clone()))),
-        // A missing permission has details.
+        // The admission of the Pod rejected it. A 403 for a missing permission has details.
         (403, _) if details.is_null() && message.contains(": pod rejected: ") => {
             Some(anyhow!("{}{message}", request.place))
         }
         (422, _) => {
-            let text = |cause: &Value, member: &str| cause[member].as_str().unwrap_or_default().to_owned();
+            let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
             let causes = details["causes"].as_array().into_iter().flatten();
-            let faults: Vec<_> = causes.map(|cause| (text(cause, "field"), text(cause, "message"))).collect();
-            (!faults.is_empty()).then(|| request.invalid(faults))
+            let problems: Vec<_> = causes.map(|cause| (text(cause, "field"), text(cause, "message"))).collect();
+            (!problems.is_empty()).then(|| request.invalid(problems))
         }
         _ => None,
     }
 }
 
-/// A remedy that is specific to placement reviews.
+/// The remedy for a missing permission, if it is specific to placement reviews; otherwise `None`.
 pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Option<&'static str> {
     let spec = &request.spec;
     let is_read = matches!(status["details"]["kind"].as_str(), Some("nodes" | "pods"));
@@ -93,7 +94,8 @@ fn is_view(url: &str) -> bool {
     url.contains("/views/") && url.ends_with("/proxy")
 }
 
-/// The error for a server without placement reviews, from its response about their group.
+/// The error for a server without placement reviews. `group` is the result of a request for their API group: `Ok` if
+/// the server has the group.
 pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
     match group {
         _ if is_view(url) => {

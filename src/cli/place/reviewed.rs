@@ -17,15 +17,16 @@ pub(super) struct ReviewResult {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
     pub(super) review: PlacementReview,
-    /// The document as a server sent it.
+    /// The document as a server sent it; `None` for a local evaluation.
     pub(super) received: Option<Value>,
-    /// Whether the result has only the message of the Pod's event.
+    /// Whether the result has only the message of the Pod's FailedScheduling event, because the user may not list nodes
+    /// and Pods.
     pub(super) is_event: bool,
-    /// Details of the node of `--node`.
+    /// Details of the node of `--node`; `None` without the option.
     pub(super) about: Option<NodeDetails>,
 }
 
-/// The results as text, and the exit code.
+/// The results as text, and the exit code: [`Exit::No`] if a Pod does not fit any node, or the node of `--node`.
 pub(super) fn printed(arguments: &PlaceArguments, answers: &[ReviewResult]) -> (String, Exit) {
     let fits = |answered: &ReviewResult| match (&answered.review.status, &arguments.node) {
         (Some(status), _) if answered.is_event => status.message.ends_with(NO_EVENT),
@@ -48,7 +49,8 @@ impl Printed for Answers<'_> {
         document(self.answers)
     }
 
-    /// A line a node, the nearest misses first; the wide form has every reason and every score.
+    /// One table for each review, with a line for each node; with `--node`, the explanation of that node. The wide form
+    /// has every reason and every score.
     fn table(&self, is_wide: bool) -> String {
         let one = |answered: &ReviewResult| match (&self.arguments.node, answered.is_event) {
             (_, true) => table::event(&answered.subject, &answered.review),

@@ -21,21 +21,22 @@ use crate::placement_service::decode;
 pub(super) struct ReviewRequest {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
-    /// Its location, for errors: `pod.yaml:1: `; empty for a Pod that exists.
+    /// Its location, the prefix of its errors: `pod.yaml:1: `; empty for a Pod that exists.
     pub(super) place: String,
     pub(super) spec: PlacementReviewSpec,
 }
 
 impl ReviewRequest {
-    /// The error for an invalid review: its fields, and the problem of each.
-    pub(super) fn invalid(&self, faults: Vec<(String, String)>) -> anyhow::Error {
+    /// The error for an invalid review. `problems` are the paths of its invalid fields, each with a message.
+    pub(super) fn invalid(&self, problems: Vec<(String, String)>) -> anyhow::Error {
         let ReviewRequest { subject, place, spec } = self;
         if place.is_empty() {
-            let texts: Vec<String> = faults.into_iter().map(|(field, message)| format!("{field}: {message}")).collect();
+            let texts: Vec<String> =
+                problems.into_iter().map(|(field, message)| format!("{field}: {message}")).collect();
             return anyhow!(texts.join("; "));
         }
         // Users know the paths of the manifest, not those of the review.
-        let lines = faults.into_iter().map(|(field, message)| {
+        let lines = problems.into_iter().map(|(field, message)| {
             let within = field.strip_prefix("spec.pod.").or_else(|| field.strip_prefix("spec.template."));
             format!("\n  {}: {message}", within.unwrap_or(&field))
         });
@@ -45,12 +46,16 @@ impl ReviewRequest {
     }
 }
 
-/// The path for reviews. The server warns of unknown fields, as a local evaluation does.
+/// The path and query of requests to create reviews. The server warns of unknown fields, as a local evaluation does.
 pub(super) fn path() -> String {
     format!("/apis/{API_VERSION}/placementreviews?fieldValidation=Warn")
 }
 
-/// The reviews in the order of the file; none for `--misplaced` and the like.
+/// The reviews of the Pod or the file that the arguments name, in the order of the file; none for `--misplaced` and
+/// `--uses-match-label-keys`. `own_namespace` is that of Pods without one if `--namespace` is not given.
+///
+/// # Errors
+/// The file cannot be read, or has no Pod or workload.
 pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
     let mut requests = match (&arguments.pod, &arguments.file) {
         (Some(name), _) => {
@@ -60,7 +65,7 @@ pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyho
             let spec = PlacementReviewSpec { pod_ref, ..PlacementReviewSpec::default() };
             vec![ReviewRequest { subject, place: String::new(), spec }]
         }
-        (None, Some(file)) => of_file(file, arguments, own_namespace)?,
+        (None, Some(file)) => requests_of_file(file, arguments, own_namespace)?,
         (None, None) => Vec::new(),
     };
     let what_if = WhatIf {
@@ -80,8 +85,12 @@ pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyho
 }
 
 /// The reviews for the Pods and workloads of a file.
-fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
-    let (file, bytes) = read(path)?;
+fn requests_of_file(
+    path: &Path,
+    arguments: &PlaceArguments,
+    own_namespace: &str,
+) -> anyhow::Result<Vec<ReviewRequest>> {
+    let (file, bytes) = read_file(path)?;
     let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
     let (documents, broken) = documents(&bytes, form);
     if let Some(broken) = broken.first() {
@@ -93,11 +102,11 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
         let place = format!("{file}:{}: ", document.line);
         let kind = document.value["kind"].as_str().unwrap_or_default().to_owned();
         let spec = if kind == KIND {
-            let review = decode::of_file(document.value).map_err(|cause| anyhow!("{place}{cause}"))?;
+            let review = decode::review_of_file(document.value).map_err(|cause| anyhow!("{place}{cause}"))?;
             review.spec
         } else if kind == "Pod" || Workload::read(&document.value).is_ok() || has_template(&document.value) {
             let mut object = document.value;
-            settle(&mut object, arguments.namespace.as_deref(), own_namespace)
+            set_namespace(&mut object, arguments.namespace.as_deref(), own_namespace)
                 .with_context(|| place.trim_end_matches(": ").to_owned())?;
             match &*kind {
                 "Pod" => PlacementReviewSpec { pod: Some(object), ..PlacementReviewSpec::default() },
@@ -119,13 +128,13 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
     Ok(requests)
 }
 
-/// Whether a document looks like a workload, so that an unknown kind is an error.
+/// Whether a document has a Pod template, so that an unknown kind of workload is an error and is not skipped.
 fn has_template(document: &Value) -> bool {
     document.pointer("/spec/template/spec/containers").is_some()
 }
 
-/// Reads a file, `-` is standard input; returns its name for errors, too.
-fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+/// Reads a file; `-` is standard input. Returns its name, for errors, and its content.
+fn read_file(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let file = path.display().to_string();
     if file == "-" {
         let mut bytes = Vec::new();
@@ -136,8 +145,12 @@ fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     Ok((file, bytes))
 }
 
-/// Sets the namespace of a manifest, as kubectl does.
-fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<()> {
+/// Sets the namespace of a manifest without one, as kubectl does: to `named`, that of `--namespace`, otherwise to
+/// `own`.
+///
+/// # Errors
+/// The manifest has another namespace than `--namespace`.
+fn set_namespace(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<()> {
     let in_document = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
     match (&*in_document, named) {
         ("", named) => {
@@ -154,10 +167,10 @@ fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<
     Ok(())
 }
 
-/// The name of what is reviewed, such as `pod default/web`.
+/// The name of the reviewed Pod for people, such as `Pod default/web`, or `the next Pod of Deployment default/web`.
 fn subject(spec: &PlacementReviewSpec) -> String {
     let subject_of = |document: &Value, next: &str| {
-        let text = |member: &str| document["metadata"][member].as_str().unwrap_or_default();
+        let text = |key: &str| document["metadata"][key].as_str().unwrap_or_default();
         let kind = document["kind"].as_str().unwrap_or("Pod");
         let name = if text("name").is_empty() { format!("{}*", text("generateName")) } else { text("name").to_owned() };
         let namespace = if text("namespace").is_empty() { "default" } else { text("namespace") };
@@ -171,7 +184,11 @@ fn subject(spec: &PlacementReviewSpec) -> String {
     }
 }
 
-/// The options of the evaluation, from the command line and the version of the cluster.
+/// The options of the evaluation, from the command line, the file of `--scheduler-config`, and the minor version of the
+/// cluster; 0: it is not known.
+///
+/// # Errors
+/// The file of `--scheduler-config` cannot be read, or is invalid.
 pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow::Result<Options> {
     let usual = Options::default();
     let of_cluster = u32::try_from(cluster_minor).ok().filter(|minor| *minor > 0).unwrap_or(usual.target_minor);
@@ -182,7 +199,7 @@ pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow:
         ..usual
     };
     let Some(path) = &arguments.scheduler_config else { return Ok(options) };
-    let (file, bytes) = read(path)?;
+    let (file, bytes) = read_file(path)?;
     let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
     let (documents, broken) = documents(&bytes, form);
     match (&documents[..], broken.first()) {

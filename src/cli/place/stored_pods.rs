@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::arguments::PlaceArguments;
-use super::nodes::{node_names, nodes_there};
+use super::nodes::{no_such_stored_node, node_names};
 use super::table::reason;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Printed, TextTable, printed};
@@ -12,7 +12,11 @@ use crate::placement::misplaced::{LabelKeyUse, Resident};
 use crate::placement::{Eviction, Options};
 use crate::placement_service::index::{IndexSnapshot, PlacementStores};
 
-/// Reports about Pods that already run: uses of label keys, or Pods that no longer fit their node.
+/// The text and the exit code of `--uses-match-label-keys`, or of `--misplaced`: [`Exit::No`] if a Pod could not be
+/// placed again or is evicted.
+///
+/// # Errors
+/// The node of `--node` does not exist.
 pub(super) fn answer(
     arguments: &PlaceArguments,
     stores: &PlacementStores,
@@ -30,19 +34,19 @@ pub(super) fn answer(
     for name in names {
         match indexed.cluster.misplaced(&name, options) {
             Some(residents) => found.extend(residents.into_iter().map(|resident| (name.clone(), resident))),
-            None => bail!(nodes_there(&name, stores)),
+            None => bail!(no_such_stored_node(&name, stores)),
         }
     }
     let exit = if found.is_empty() { Exit::Done } else { Exit::No };
     Ok((printed(&Misplaced(&found), arguments.output), exit))
 }
 
-/// Pods that could not be placed again on their nodes, to be printed.
+/// Pods that could not be placed again on their nodes, each with its node, to be printed.
 struct Misplaced<'a>(&'a [(String, Resident)]);
 
 impl Printed for Misplaced<'_> {
     fn document(&self) -> Value {
-        self.0.iter().map(|(node, resident)| one(node, resident)).collect()
+        self.0.iter().map(|(node, resident)| resident_json(node, resident)).collect()
     }
 
     fn table(&self, is_wide: bool) -> String {
@@ -54,7 +58,8 @@ impl Printed for Misplaced<'_> {
     }
 }
 
-/// The table of Pods that could not be placed on their node again.
+/// The table of Pods that could not be placed on their node again; a sentence if there are none. The wide form has all
+/// reasons, otherwise the first one and the number of the others.
 fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
     let mut table = TextTable::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
     if found.is_empty() {
@@ -79,8 +84,8 @@ fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
     table.print()
 }
 
-/// A Pod of a node as JSON.
-fn one(node: &str, resident: &Resident) -> Value {
+/// A Pod that could not be placed on its node again, as JSON.
+fn resident_json(node: &str, resident: &Resident) -> Value {
     let (when, seconds) = match resident.eviction {
         Eviction::Never => ("Never", None),
         Eviction::Now => ("Now", Some(0)),
@@ -99,7 +104,7 @@ fn one(node: &str, resident: &Resident) -> Value {
     })
 }
 
-/// Pods that use keys of labels, to be printed.
+/// Uses of matchLabelKeys and mismatchLabelKeys in Pods, to be printed.
 struct LabelKeys<'a>(&'a [LabelKeyUse]);
 
 impl Printed for LabelKeys<'_> {
@@ -125,7 +130,7 @@ impl Printed for LabelKeys<'_> {
     }
 }
 
-/// The table of Pods that use matchLabelKeys or mismatchLabelKeys.
+/// The table of Pods that use matchLabelKeys or mismatchLabelKeys; a sentence if there are none.
 fn label_keys(uses: &[LabelKeyUse]) -> String {
     if uses.is_empty() {
         return "No Pod uses matchLabelKeys or mismatchLabelKeys in its affinity.\n".to_owned();

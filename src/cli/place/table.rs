@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use crate::cli::output::TextTable;
 use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, ResourceVersions};
 
-/// What is not evaluated, in short. JSON and YAML have details.
-const NOT_LOOKED_AT: &str =
+/// The aspects that are not evaluated, in short. JSON, YAML and the wide form have details.
+const NOT_EVALUATED: &str =
     "Not evaluated: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
 
-/// The result of a review for a terminal.
+/// The result of a review as text: the message, the table of nodes and the warnings; the wide form also has the table
+/// of terms. Empty if the review has no result. `subject` names the Pod, for people.
 pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> String {
     let Some(status) = &review.status else { return String::new() };
     let mut text = format!("{subject}: {}\n", status.message);
@@ -25,24 +26,25 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
     text
 }
 
-/// The text for a user who may get the Pod and not list nodes and Pods.
+/// The text for a user who may get the Pod but not list nodes and Pods, so that the review has only the message.
 pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
     let message = review.status.as_ref().map(|status| &*status.message).unwrap_or_default();
     format!(
-        "{subject}: {message}\n\nThis is the message of its FailedScheduling event. Users with permission to list nodes and Pods also see the nodes.\n"
+        "{subject}: {message}\n\nThis is the message of the Pod's FailedScheduling event. Users with permission to list nodes and Pods also see the nodes.\n"
     )
 }
 
-/// The warnings of a review, one a line.
+/// The warnings of a review, one a line, after an empty line; empty if there are none.
 pub(super) fn warnings(review: &PlacementReview) -> String {
     let warnings = review.status.iter().flat_map(|status| &status.warnings);
     let lines: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// What was evaluated and what was not, which is the same for all reviews of one command.
+/// The aspects that were not evaluated; the wide form also has the resourceVersions of the evaluation. All reviews of
+/// one command have the same footer.
 pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
-    let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_LOOKED_AT}\n") };
+    let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_EVALUATED}\n") };
     let mut text = "\nNot evaluated:\n".to_owned();
     for one in &status.not_evaluated {
         let _ = writeln!(text, "  {one}");
@@ -91,7 +93,7 @@ fn nodes(reports: &[NodeReport], is_wide: bool) -> TextTable {
     table
 }
 
-/// `NodeAffinity 2*100`, for each plugin.
+/// The scores of a node, separated by commas: `NodeAffinity 2*100 (raw 5)`, plugin, weight, normalized and raw score.
 pub(super) fn scores(report: &NodeReport) -> String {
     let one = |score: &crate::placement::review::ScoreReport| {
         format!("{} {}*{} (raw {})", score.plugin, score.weight, score.normalized, score.raw)
@@ -132,7 +134,8 @@ fn terms(review: &PlacementReview) -> TextTable {
     table
 }
 
-/// A rejection in short: what is required, and what the node has instead.
+/// A rejection in short: the requirement, and what the node or its topology domain has instead. Other rejections than
+/// those of taints and affinity have their message.
 pub(super) fn reason(rejection: &RejectionReport) -> String {
     let term = rejection.term.as_ref().map(|term| &*term.text).unwrap_or_default();
     let there = match rejection.label.as_deref() {

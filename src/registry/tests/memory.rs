@@ -26,11 +26,11 @@ fn another_store_is_refused_at_the_limit_and_one_that_was_let_go_until_there_is_
     ] {
         account.set(bytes_held);
         let over = OverMemory { limit: Bytes(100), held: Bytes(bytes_held), needed: Bytes(needed) };
-        assert_eq!(memory.refuses(Bytes(needed)), refused.then_some(over), "{why}");
+        assert_eq!(memory.rejection(Bytes(needed)), refused.then_some(over), "{why}");
     }
     drop(account);
     assert_eq!(memory.held(), Bytes(0), "what goes gives back what it held");
-    assert_eq!(Arc::new(Memory::default()).refuses(Bytes(u64::MAX)), None, "no limit");
+    assert_eq!(Arc::new(Memory::default()).rejection(Bytes(u64::MAX)), None, "no limit");
 }
 
 #[test]
@@ -53,16 +53,16 @@ async fn far_past_the_limit_the_store_that_has_grown_most_is_let_go_and_no_other
     let (mut steady, mut grown, mut late) = (memory.open_store(), memory.open_store(), memory.open_store());
     let mut index = memory.open();
     steady.set(80);
-    steady.serve();
+    steady.note_served();
     grown.set(10);
-    grown.serve();
-    grown.serve();
+    grown.note_served();
+    grown.note_served();
     grown.set(50);
     index.set(20);
     assert!(!steady.must_unload() && !grown.must_unload(), "exactly half as much again");
     steady.set(85);
     assert!(!steady.must_unload() && grown.must_unload(), "it has grown by 40, the largest by 5");
-    grown.let_go().notified().await;
+    grown.unload_notice().notified().await;
     steady.set(200);
     assert!(!steady.must_unload(), "room is about to be made");
     drop(grown);

@@ -31,7 +31,7 @@ fn request(set: &StaticDocuments, method: &Method, url: &str, headers: &[(&str, 
     for (name, value) in headers {
         map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
     }
-    let needed = Needed::by(path, set).now_or_never().unwrap().unwrap();
+    let needed = Needed::fetch(path, set).now_or_never().unwrap().unwrap();
     let now = "2028-02-29T10:20:30Z".parse::<Timestamp>().unwrap();
     answer(&Request { method, prefix: "/base", path, query, headers: &map, now }, &needed)
 }

@@ -1,8 +1,9 @@
-//! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, over HTTP.
+//! `placementreviews` of view.fieldcache.dev over HTTP: on which nodes a Pod can run, and why not on the others.
 //!
-//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `rights` decides who may
-//! create one, and [`crate::placement_service`] reads and answers it, outside of the threads that answer requests.
-//! The rules are [`crate::placement`]'s. In a View there are no reviews: they reveal more than a View shows.
+//! The response to the create request has the result, as for a SubjectAccessReview; a review is never stored. `rights`
+//! decides who may create one. [`crate::placement_service`] decodes and evaluates it, on other threads than those that
+//! serve requests. [`crate::placement`] has the scheduling rules. Views do not serve these reviews, because they reveal
+//! more than a View shows.
 
 pub(super) mod kind;
 pub(super) mod reviews;
@@ -45,15 +46,16 @@ use kind::GVR;
 use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
 
-/// The end of the message for users who may only get the Pod. The scheduler would write no event there, because it can
-/// place the Pod, or has.
+/// The end of the message for users that may only get the Pod, if the Pod has no FailedScheduling event: the scheduler
+/// can place it, or has done so.
 pub const NO_EVENT: &str = "so it has no FailedScheduling event";
 
-/// Responds to a review.
+/// Responds to a PlacementReview.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for an invalid review, 403 without the permission, and 404 for a missing Pod. 429 while stores
-/// are loaded, and 503 for a store that is not cached.
+/// 400, 413, 415 and 422 for an invalid review, 403 without the permission, and 404 for a missing Pod. 404 for a path
+/// with a name or a namespace, and 405 for another method than POST. 429 while stores are loaded, or when the review is
+/// not evaluated in time. 503 if nodes, Pods or namespaces are not cached.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -63,20 +65,20 @@ pub(super) async fn answer(
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
         return Err(ApiError::UnknownResource);
     }
-    context.record.reviewed(&GVR);
+    context.record.record_review(&GVR);
     if context.info.method != Method::POST {
         return Err(ApiError::MethodNotAllowedHere);
     }
     let format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format;
-    let form = request_body::form(request_body::media_type(context.headers), &[])?;
+    let form = request_body::syntax(request_body::media_type(context.headers), &[])?;
     let validation = field_validation::read(&context.info.query)?;
     let until = Instant::now() + context.timeout;
-    // Whatever needs no body comes before it.
+    // The permission is checked before the body is read.
     let caller = rights::caller(server, context).await?;
-    let arrived = arrived(server, context, &caller, body, until).await?;
+    let arrived = read_body(server, context, &caller, body, until).await?;
     let place = timeout_at(until, server.reviews.places.acquire_one(context.user)).await;
     let Ok(Some(place)) = place else { return Err(too_late()) };
-    let DecodedPlacementReview { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
+    let DecodedPlacementReview { mut review, mut unknown } = decode_body(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
     }
@@ -86,23 +88,27 @@ pub(super) async fn answer(
         if review.metadata.is_null() {
             review.metadata = json!({});
         }
-        let (text, further) = answered(server, review, right, validation, until, place).await?;
+        let (text, further) = evaluate(server, review, right, validation, until, place).await?;
         warned.extend(further);
         let mut response = document(text, format, context);
         *response.status_mut() = StatusCode::CREATED;
         Ok(response)
     };
     let mut response = match answered.await {
-        // A misspelt field may be the very reason, so that failures come with the warnings too, as upstream.
-        Err(failure) if !unknown.is_empty() => context.failed(&failure),
+        // An error can be caused by a misspelt field, so errors have these warnings too, as in kube-apiserver.
+        Err(failure) if !unknown.is_empty() => context.error_response(&failure),
         answered => answered?,
     };
     warnings::add(response.headers_mut(), warned.iter().map(String::as_str));
     Ok(response)
 }
 
-/// Reads the body of a review, within the limits of bodies.
-async fn arrived(
+/// Reads the body of a review until `until`, within the limits of bodies.
+///
+/// # Errors
+/// 400 for a body that ends early or arrives too late, 413 for one that is too long, and 429 when bodies take too much
+/// memory. A caller that may only send a reference to a stored Pod gets 403 instead of 413.
+async fn read_body(
     server: &ServerState,
     context: &RequestContext<'_>,
     caller: &Caller,
@@ -114,8 +120,8 @@ async fn arrived(
         Caller::OnePod(_) => MOST_OF_REFERENCE,
     };
     let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
-    match (request_body::body(body, context.headers, most, place, until).await, caller) {
-        // It is more than a reference to a Pod, which is all that this caller may send.
+    match (request_body::read_body(body, context.headers, most, place, until).await, caller) {
+        // The body is longer than any reference to a Pod, which is all that this caller may send.
         (Err(ApiError::TooLargeBody(_)), Caller::OnePod(refused)) => {
             Err(ApiError::Access(AccessError::Forbidden(refused.clone())))
         }
@@ -123,8 +129,11 @@ async fn arrived(
     }
 }
 
-/// Parses a body; a long one outside of the threads that answer requests.
-async fn decoded(
+/// Decodes a body. A long one is decoded on another thread than those that serve requests.
+///
+/// # Errors
+/// 400 for a body that is not a review, 422 for an invalid review.
+async fn decode_body(
     server: &ServerState,
     arrived: Arrived,
     form: Syntax,
@@ -141,13 +150,17 @@ async fn decoded(
         return work();
     }
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "writing a placement review panicked");
-        server.defect()
+        tracing::error!(%error, "parsing a placement review panicked");
+        server.internal_error()
     })?
 }
 
-/// The text of an answered review, and its warnings besides those about unknown fields, with paths in the review.
-async fn answered(
+/// Evaluates a review on another thread. Returns the review with its status as JSON, and its warnings other than those
+/// about unknown fields. `place` is held until the evaluation has ended.
+///
+/// # Errors
+/// Those of [`answer()`] that concern the stores or the evaluation, and 429 if it has not ended at `until`.
+async fn evaluate(
     server: &ServerState,
     review: PlacementReview,
     right: Right,
@@ -166,8 +179,8 @@ async fn answered(
     }
     let disclosed = move |failure: ApiError| match right {
         Right::Whole => failure,
-        // The figures are of the Pods and nodes of the whole cluster.
-        Right::Event => failure.without_figures(),
+        // The counts in these errors are of the Pods and nodes of the whole cluster.
+        Right::Event => failure.without_store_counts(),
     };
     let stores = stores.map_err(|error| disclosed(error.into_error()))?;
     let runtime = Runtime::look_up(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
@@ -184,20 +197,24 @@ async fn answered(
             Right::Event => event_body(review, &stores, &indexed, &options).map(|text| (text, Vec::new())),
         }
     };
-    // The work keeps its place until it has ended, also where it ends too late for its client.
+    // The work holds its place until it has ended, even if that is too late for the client.
     let answered = timeout_at(until, tokio::task::spawn_blocking(work)).await.map_err(|_| too_late())?;
     answered.map_err(|error| {
-        tracing::error!(%error, "a placement review panicked");
-        server.defect()
+        tracing::error!(%error, "evaluating a placement review panicked");
+        server.internal_error()
     })?
 }
 
-/// The error for a review that has no answer in its time, whether it waited for its turn or was computed.
+/// The error for a review that was not evaluated in time, because it waited for a place or its evaluation took too
+/// long.
 fn too_late() -> ApiError {
     ApiError::TooManyReviews(MOST_AT_ONCE)
 }
 
-/// Ends the work on a review when its time is over.
+/// Checks that `until` has not passed, so that late work is ended.
+///
+/// # Errors
+/// [`too_late`].
 fn in_time(until: Instant) -> Result<(), ApiError> {
     if Instant::now() < until { Ok(()) } else { Err(too_late()) }
 }
@@ -209,7 +226,7 @@ fn no_room(over: OverMemory) -> ApiError {
     ApiError::Limited(Limited { message, ..limited })
 }
 
-/// Evaluates a review and writes it with its status; returns its warnings, too.
+/// Evaluates a review. Returns the review with its status as JSON, and warnings.
 fn review_body(
     mut review: PlacementReview,
     stores: &PlacementStores,
@@ -225,12 +242,12 @@ fn review_body(
     Ok((answer.text_of(review).map_err(unwritable)?, warnings))
 }
 
-/// The error for a result that cannot be written.
+/// The error for a result that cannot be encoded as JSON.
 fn unwritable(error: serde_json::Error) -> ApiError {
     ApiError::Internal(error.to_string())
 }
 
-/// Writes only the message that an event would have.
+/// The review as JSON, with a status that has only the message that an event of the Pod would have.
 fn event_body(
     review: PlacementReview,
     stores: &PlacementStores,
@@ -243,14 +260,18 @@ fn event_body(
     serde_json::to_vec(&document).map_err(unwritable)
 }
 
-/// The message of the FailedScheduling event for a stored Pod.
+/// The message that the FailedScheduling event of the stored Pod would have, or a message why it has none. Empty if the
+/// review refers to no Pod.
+///
+/// # Errors
+/// The Pod is missing, cannot be read, or is invalid.
 fn event_message(
     spec: &PlacementReviewSpec,
     stores: &PlacementStores,
     indexed: &IndexSnapshot,
     options: &Options,
 ) -> Result<String, Unanswered> {
-    let stored: Option<Pod> = answer::stored(spec, stores)?;
+    let stored: Option<Pod> = answer::stored_pod(spec, stores)?;
     let Some(pod) = stored else { return Ok(String::new()) };
     if !pod.spec.node_name.is_empty() {
         return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
@@ -266,17 +287,22 @@ fn event_message(
     let answer = indexed.cluster.review(&pod, options);
     Ok(match answer.feasible() {
         0 => answer.message(),
-        // How many, and what is wrong with the others, no event would say.
+        // An event would not have the number of these nodes, nor what is wrong with the others.
         _ => format!("the Pod fits a node by the rules that were evaluated, {NO_EVENT}"),
     })
 }
 
-/// The stores that placement needs, as fresh as for lists.
+/// The stores that placement needs, with the same bound of lag as for lists, and with all writes through this server.
+/// Waits until `until` while they are being loaded.
+///
+/// # Errors
+/// 503 for a store that is missing or too old, 429 while one is loading. [`NoResponse::Retry`] when a resource was
+/// replaced.
 async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
     let mut stores = PlacementStores::load(catalog, patience).await.map_err(missing_store_error)?;
-    for resource_state in stores.lives() {
-        read::at_most_behind(resource_state, server.settings.max_lag).await?;
+    for resource_state in stores.resource_states() {
+        read::wait_for_max_lag(resource_state, server.settings.max_lag).await?;
     }
     for store in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
         // A user who has just written through this server sees it here too.
@@ -300,7 +326,7 @@ fn missing_store_error(missing: MissingStore) -> NoResponse {
     }
 }
 
-/// The error for a body that is no review.
+/// The error for a body that is not a valid review.
 fn undecodable(error: DecodeError) -> ApiError {
     match error {
         DecodeError::Malformed(message) => ApiError::BadRequest(message),

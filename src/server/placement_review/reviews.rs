@@ -1,4 +1,4 @@
-//! What answers reviews: the index, and the limit of reviews at a time.
+//! What all PlacementReviews share: the index, and the limit of concurrent reviews.
 
 use std::sync::Arc;
 
@@ -7,18 +7,20 @@ use crate::flow_control::user::User;
 use crate::placement_service::index::PlacementIndex;
 use crate::registry::Memory;
 
-/// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
+/// The number of reviews that are parsed and evaluated at the same time: each uses one processor, and memory for its
+/// values.
 pub(super) const MOST_AT_ONCE: u64 = 4;
 
-/// The index and the limit of reviews; see the module.
+/// What all PlacementReviews share; see the module.
 #[derive(Debug)]
 pub(in crate::server) struct Reviews {
     pub(in crate::server) index: Arc<PlacementIndex>,
+    /// Permits of reviews that are parsed and evaluated.
     pub(super) places: Arc<FairSemaphore<User>>,
 }
 
 impl Reviews {
-    /// Without an index yet. It counts toward the memory of the stores.
+    /// An empty index and free permits. The index counts toward `memory`, the memory of the stores.
     pub(in crate::server) fn new(memory: Arc<Memory>) -> Reviews {
         let index = Arc::new(PlacementIndex::with_memory(memory));
         Reviews { index, places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0)) }

@@ -1,10 +1,10 @@
-//! Authorization of reviews: users who may list nodes and Pods everywhere may create any review. Users who may get
-//! one Pod may get what its event would say.
+//! Authorization of PlacementReviews. Users that may list nodes and Pods in all namespaces may create any review. Users
+//! that may get a stored Pod may get the message of its FailedScheduling event.
 //!
-//! A result reveals nodes and Pods of others, so it requires the permissions to see them. The scheduler writes an
-//! event for a Pod that it cannot place, which its owner may read. The same is revealed here, without premises: with
-//! premises one could find out the rest step by step. Without authentication, the permissions are those of the
-//! source.
+//! A result reveals nodes and Pods of other users, so it requires the permissions to list them. The scheduler writes an
+//! event for a Pod that it cannot place, which the owner of the Pod may read. A review reveals the same to such a user,
+//! but only without `whatIf`: with changes to the cluster, the user could find out the rest step by step. Without
+//! authentication, every client has the permissions of the source.
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
@@ -19,23 +19,23 @@ use crate::wire::api_error::ApiError;
 pub(super) enum Right {
     /// All of it.
     Whole,
-    /// What the Pod's FailedScheduling event would say.
+    /// Only the message that the Pod's FailedScheduling event has or would have.
     Event,
 }
 
-/// What a caller may review, before the body is read.
+/// Which reviews a caller may create, as far as that is known before the body is read.
 #[derive(Debug)]
 pub(super) enum Caller {
-    /// The caller may list nodes and Pods everywhere, or there is no authentication.
+    /// Any review: the caller may list nodes and Pods in all namespaces, or the server does not authenticate.
     Whole,
-    /// Only the event of one stored Pod that the caller may get; the reason why not more.
+    /// Only reviews of a stored Pod that the caller may get. The value is the error for all other reviews.
     OnePod(Box<Forbidden>),
 }
 
-/// What the caller may see, whatever the body is. Reads no byte of it.
+/// Decides which reviews the caller may create. It does not need the body.
 ///
 /// # Errors
-/// 500 without an authorization decision.
+/// 429 or 500 if the API server gives no authorization decision.
 pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
     let Some(authorized) = &context.authorized else {
@@ -57,10 +57,11 @@ pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -
 }
 
 impl Caller {
-    /// How much of the result the caller may see.
+    /// How much of the result of this review the caller may see.
     ///
     /// # Errors
-    /// 403 with the message for the missing permission to list, 500 without an authorization decision.
+    /// 403 for the missing permission to list, if the caller may not create this review. 429 or 500 if the API server
+    /// gives no authorization decision.
     pub(super) async fn right(
         self,
         server: &ServerState,
@@ -86,7 +87,8 @@ impl Caller {
     }
 }
 
-/// Attributes of a request for a core resource.
+/// The attributes of a request for a resource of the core group. Empty `namespace`: all namespaces, or cluster-scoped;
+/// empty `name`: all objects.
 fn on(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes {
     let collection = match namespace {
         "" => format!("/api/v1/{resource}"),

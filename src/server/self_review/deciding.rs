@@ -1,5 +1,5 @@
-//! Whether a request would be permitted and served. The two steps and their order are those of the request itself, so
-//! the result reveals no more than the request would.
+//! Decides whether a request through a View would be permitted and served. The two steps and their order are those of
+//! the request itself, so the result reveals no more than the request would.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,63 +24,68 @@ use crate::server::view_request::ViewRequest;
 use crate::server::{authorize, discovery, discovery_rows, non_resource};
 use crate::wire::api_error::ApiError;
 
-/// How many permissions are looked up at a time for one list of rules.
+/// The number of permissions that are looked up at the same time for one SelfSubjectRulesReview.
 const AT_ONCE: usize = 8;
 
-/// Covers every version in a review.
+/// In a review, the version that means every version.
 const ANY: &str = "*";
 
-/// The documents of OpenAPI below their index, as a rule has it.
+/// The OpenAPI v3 documents below their index, as a nonResourceURL of a rule.
 const DOCUMENTS: &str = "/openapi/v3/*";
 
-/// The decision about a request.
+/// The decision about a request, and its reason.
 pub(super) struct AccessDecision {
     pub(super) is_allowed: bool,
     pub(super) reason: String,
 }
 
-/// Decides about requests through the View through which the review came.
-pub(super) struct Deciding<'a> {
+/// Decides about requests through one View: the View of the review.
+pub(super) struct Decider<'a> {
     server: &'a ServerState,
     context: &'a RequestContext<'a>,
     view: Arc<View>,
     catalog: Arc<Catalog>,
 }
 
-/// What is decided about a verb of a resource.
-struct Decided {
+/// The decision about a verb of a resource.
+struct VerbDecision {
     group: String,
-    /// With its subresource.
+    /// The plural name, with the subresource if there is one: `shirts/status`.
     name: String,
     verb: &'static str,
     is_allowed: bool,
 }
 
-/// What a View serves under a name.
+/// A resource that a View serves.
 enum Served {
     Resource(Arc<Resource>),
+    /// A review about the caller itself, in this version.
     Review(&'static str),
 }
 
-impl<'a> Deciding<'a> {
-    /// Decides through the View of a request.
+impl<'a> Decider<'a> {
+    /// Decides about requests through the View of this request.
     ///
     /// # Errors
-    /// 404 for a request that came through none.
+    /// 404 for a request that came through no View.
     pub(super) fn for_request(
         server: &'a ServerState,
         context: &'a RequestContext<'a>,
-    ) -> Result<Deciding<'a>, ApiError> {
+    ) -> Result<Decider<'a>, ApiError> {
         let view = context.view.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
-        Ok(Deciding { server, context, view, catalog: server.catalog(context) })
+        Ok(Decider { server, context, view, catalog: server.catalog(context) })
     }
 
-    /// Decides about a request for a resource.
+    /// Decides about a request for a resource: whether the caller is permitted, then whether the View serves the verb.
     ///
     /// # Errors
-    /// 429 and 500 without an authorization decision.
-    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<AccessDecision, ApiError> {
-        let served = self.served(&about);
+    /// 429 and 500 if the API server gives no authorization decision.
+    pub(super) async fn decide_resource(
+        &self,
+        verb: &str,
+        about: ResourceAttributes,
+    ) -> Result<AccessDecision, ApiError> {
+        let served = self.find_served(&about);
         let as_sent = |about: ResourceAttributes| Attributes {
             verb: verb.to_owned(),
             path: String::new(),
@@ -89,41 +94,47 @@ impl<'a> Deciding<'a> {
         let mut wanted = vec![about.clone()];
         if let Some(served) = &served {
             let requested = served.as_requested(about.clone());
-            // A namespace that the request would not have is checked all the same. The result must not depend on
-            // whether the View serves the resource before the caller is known to be permitted.
+            // If the request itself would have no namespace, the namespace of the review is checked too. Otherwise the
+            // result would tell a caller without permission whether the View serves the resource.
             if requested.namespace == about.namespace {
                 wanted.clear();
             }
             wanted.push(requested);
         }
         for about in wanted {
-            if let Some(reason) = self.refused(as_sent(about)).await? {
+            if let Some(reason) = self.denial_reason(as_sent(about)).await? {
                 return Ok(self.not_permitted(&reason));
             }
         }
         Ok(match served {
             Some(served) if served.has(verb, &about.subresource) => self.allowed(),
-            Some(_) => self.denied("does not serve this verb for it"),
-            None => self.denied("does not serve it"),
+            Some(_) => {
+                self.denied(&format!("does not serve the verb {verb} for the resource {}", resource_name(&about)))
+            }
+            None => self.denied(&format!("does not serve the resource {}", resource_name(&about))),
         })
     }
 
-    /// Decides about a request for a path that is no resource.
+    /// Decides about a request for a path that is not of a resource. `verb` is the method in lower case.
     ///
     /// # Errors
-    /// 429 and 500 without an authorization decision, 503 while there are no documents.
-    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<AccessDecision, ApiError> {
-        if let Some(reason) = self.refused(on_path(verb, path)).await? {
+    /// 429 and 500 if the API server gives no authorization decision, 503 while the OpenAPI documents are not
+    /// available.
+    pub(super) async fn decide_path(&self, verb: &str, path: &str) -> Result<AccessDecision, ApiError> {
+        if let Some(reason) = self.denial_reason(on_path(verb, path)).await? {
             return Ok(self.not_permitted(&reason));
         }
-        Ok(if self.has_path(verb, path).await? { self.allowed() } else { self.denied("does not serve it") })
+        Ok(match self.has_path(verb, path).await? {
+            true => self.allowed(),
+            false => self.denied(&format!("does not serve the verb {verb} for the path {path}")),
+        })
     }
 
-    /// The status of a SelfSubjectRulesReview.
+    /// The status of a SelfSubjectRulesReview: all rules that apply in this namespace.
     ///
     /// # Errors
-    /// 429 and 500 without an authorization decision.
-    pub(super) async fn rules(&self, namespace: &str) -> Result<Value, ApiError> {
+    /// 429 and 500 if the API server gives no authorization decision.
+    pub(super) async fn rules_status(&self, namespace: &str) -> Result<Value, ApiError> {
         let mut wanted = BTreeSet::new();
         for resource in self.catalog.resources() {
             let (group, name) = (resource.gvr.group.to_string(), resource.gvr.resource.to_string());
@@ -133,7 +144,7 @@ impl<'a> Deciding<'a> {
             wanted.insert((group, name, ""));
         }
         let reviews = KINDS.map(|kind| (kind.group().to_owned(), kind.plural().to_owned(), ""));
-        let mut deciding: Vec<BoxFuture<'_, Result<Decided, ApiError>>> = Vec::new();
+        let mut deciding: Vec<BoxFuture<'_, Result<VerbDecision, ApiError>>> = Vec::new();
         for (group, resource, below) in wanted.into_iter().chain(reviews) {
             let verbs: &[&'static str] = match SelfReviewKind::from_resource(&group, &resource) {
                 Some(_) => &["create"],
@@ -148,12 +159,12 @@ impl<'a> Deciding<'a> {
                     namespace: namespace.to_owned(),
                     ..ResourceAttributes::default()
                 };
-                deciding.push(Box::pin(self.decided(verb, about)));
+                deciding.push(Box::pin(self.decide_verb(verb, about)));
             }
         }
-        let decided: Vec<Decided> = stream::iter(deciding).buffered(AT_ONCE).try_collect().await?;
+        let decided: Vec<VerbDecision> = stream::iter(deciding).buffered(AT_ONCE).try_collect().await?;
         let mut rules: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-        for Decided { group, name, verb, .. } in decided.iter().filter(|decided| decided.is_allowed) {
+        for VerbDecision { group, name, verb, .. } in decided.iter().filter(|decided| decided.is_allowed) {
             match rules.last_mut().filter(|(rule_group, known, _)| rule_group == group && known == name) {
                 Some((_, _, verbs)) => verbs.push(verb),
                 None => rules.push((group, name, vec![verb])),
@@ -161,7 +172,7 @@ impl<'a> Deciding<'a> {
         }
         let rule = |(group, name, verbs): &(&str, &str, Vec<&str>)| json!({ "verbs": verbs, "apiGroups": [group], "resources": [name] });
         let rules: Vec<Value> = rules.iter().map(rule).collect();
-        // A permission can hold for single names, of which no list exists.
+        // A permission can apply to single object names, which cannot be listed here.
         let is_partial = decided.iter().any(|decided| !decided.is_allowed && !GROUPS.contains(&&*decided.group));
         let mut status = json!({ "resourceRules": rules, "nonResourceRules": [], "incomplete": is_partial });
         if is_partial {
@@ -182,7 +193,7 @@ impl<'a> Deciding<'a> {
         let mut deciding: Vec<BoxFuture<'_, Result<Option<String>, ApiError>>> = Vec::new();
         for path in paths {
             deciding.push(Box::pin(async move {
-                let refused = self.refused(on_path("get", &path)).await?;
+                let refused = self.denial_reason(on_path("get", &path)).await?;
                 Ok(refused.is_none().then_some(path))
             }));
         }
@@ -190,16 +201,16 @@ impl<'a> Deciding<'a> {
         Ok(decided.into_iter().flatten().collect())
     }
 
-    /// Decides about a verb on a resource.
-    async fn decided(&self, verb: &'static str, about: ResourceAttributes) -> Result<Decided, ApiError> {
+    /// Decides about a verb of a resource, for a list of rules.
+    async fn decide_verb(&self, verb: &'static str, about: ResourceAttributes) -> Result<VerbDecision, ApiError> {
         let ResourceAttributes { group, resource, subresource, .. } = about.clone();
-        let is_allowed = self.resource(verb, about).await?.is_allowed;
+        let is_allowed = self.decide_resource(verb, about).await?.is_allowed;
         let name = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
-        Ok(Decided { group, name, verb, is_allowed })
+        Ok(VerbDecision { group, name, verb, is_allowed })
     }
 
-    /// The reason why the caller may not send a request; `None`: the caller may.
-    async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
+    /// The reason why the caller may not send a request with these attributes; `None`: the caller may.
+    async fn denial_reason(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
         let Some(authorized) = &self.context.authorized else {
             return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
@@ -207,8 +218,8 @@ impl<'a> Deciding<'a> {
         authorize::denied(access, &authorized.identity, &self.view, attributes).await.map_err(ApiError::Access)
     }
 
-    /// The resource that the View serves under a name. A review without a version means any version.
-    fn served(&self, about: &ResourceAttributes) -> Option<Served> {
+    /// The resource of these attributes, if the View serves it. An empty version or `*` means any version.
+    fn find_served(&self, about: &ResourceAttributes) -> Option<Served> {
         let is_any = matches!(&*about.version, "" | ANY);
         if let Some(kind) = SelfReviewKind::from_resource(&about.group, &about.resource) {
             let versions = super::kind::versions(&self.catalog, kind.group());
@@ -223,9 +234,9 @@ impl<'a> Deciding<'a> {
         found.cloned().map(Served::Resource)
     }
 
-    /// Whether a request for a path is served, according to its handler.
+    /// Whether a request for a path is served: its handler does not respond with 404 or another error.
     async fn has_path(&self, verb: &str, path: &str) -> Result<bool, ApiError> {
-        // The verb of a path is a method in lower case; the path of a review is decoded.
+        // The verb of a path is a method in lower case. The path of a review is not percent-encoded.
         let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());
         let Some(method) = Method::from_bytes(verb.to_ascii_uppercase().as_bytes()).ok().filter(|_| is_method) else {
             return Ok(false);
@@ -263,7 +274,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    /// Whether the View serves an OpenAPI document.
+    /// Whether the View serves an OpenAPI document at this path.
     async fn has_document(&self, path: &str) -> Result<bool, ApiError> {
         let Some(source) = &self.catalog.documents else { return Ok(false) };
         let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
@@ -272,22 +283,24 @@ impl<'a> Deciding<'a> {
         Ok(documents.map_err(ApiError::Unavailable)?.v3(key).is_some())
     }
 
-    /// The decision for what the View serves.
+    /// The decision for a permitted request that the View serves.
     fn allowed(&self) -> AccessDecision {
         let name = self.view.name();
         let reason = match self.view.definition().rights {
-            ViewRights::View => format!("the View {name} serves it, and the caller may use the View"),
-            ViewRights::Caller => format!("the View {name} serves it, and the caller's own permissions allow it"),
+            ViewRights::View => format!("the View {name} serves the request, and the caller may use the View"),
+            ViewRights::Caller => {
+                format!("the View {name} serves the request, and the caller's own permissions allow it")
+            }
         };
         AccessDecision { is_allowed: true, reason }
     }
 
-    /// The decision for what the View does not serve.
+    /// The decision to deny a request. `why` continues a sentence that begins with the View.
     fn denied(&self, why: &str) -> AccessDecision {
         AccessDecision { is_allowed: false, reason: format!("the View {} {why}", self.view.name()) }
     }
 
-    /// The decision when the caller lacks the permission.
+    /// The decision for a caller without the permission. `reason` is that of the API server; it can be empty.
     fn not_permitted(&self, reason: &str) -> AccessDecision {
         let why = "needs the caller's own permission, which is missing";
         match reason {
@@ -298,7 +311,8 @@ impl<'a> Deciding<'a> {
 }
 
 impl Served {
-    /// The attributes of a request for it, with its version and its scope.
+    /// The attributes of a request for this resource: those of the review, with the served version, and without the
+    /// namespace if the resource is cluster-scoped.
     fn as_requested(&self, mut about: ResourceAttributes) -> ResourceAttributes {
         let (version, scope) = match self {
             Served::Resource(resource) => (&*resource.gvr.version, resource.scope),
@@ -307,13 +321,13 @@ impl Served {
         version.clone_into(&mut about.version);
         if scope == Scope::Cluster {
             let is_namespace = about.group.is_empty() && about.resource == "namespaces";
-            // A Namespace is in itself, as requests have it.
+            // A request for a Namespace has its name as namespace, as in kube-apiserver.
             about.namespace = if is_namespace { about.name.clone() } else { String::new() };
         }
         about
     }
 
-    /// Whether the resource has a verb.
+    /// Whether this resource or its subresource has a verb in the View. `subresource`: empty for the resource itself.
     fn has(&self, verb: &str, subresource: &str) -> bool {
         match self {
             Served::Review(_) => verb == "create" && subresource.is_empty(),
@@ -326,7 +340,15 @@ impl Served {
     }
 }
 
-/// Attributes of a request for a path.
+/// The resource of a request in the form `shirts/status.stable.example.com`; without a group for the core group.
+fn resource_name(about: &ResourceAttributes) -> String {
+    let ResourceAttributes { group, resource, subresource, .. } = about;
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{resource}{slash}{subresource}{dot}{group}")
+}
+
+/// Attributes of a request for a path that is not of a resource.
 fn on_path(verb: &str, path: &str) -> Attributes {
     Attributes { verb: verb.to_owned(), path: path.to_owned(), resource: None }
 }

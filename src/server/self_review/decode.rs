@@ -1,6 +1,6 @@
-//! Decodes a body to a review: JSON, YAML or protobuf.
+//! Decodes the body of a review about the caller itself: JSON, YAML or protobuf.
 //!
-//! Unknown fields are treated as kube-apiserver treats them in every create: a newer client may send some.
+//! Unknown fields are treated as in every create of kube-apiserver: a newer client may send some.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::selector::{
 use crate::wire::api_error::ApiError;
 use crate::wire::request_body;
 
-/// A review is not longer.
+/// The maximum length of the body of a review, in bytes.
 pub(super) const MOST: usize = 64 << 10;
 
 const REQUIREMENT: DocumentShape = DocumentShape::Members(&[
@@ -69,14 +69,15 @@ const RULES: DocumentShape = DocumentShape::Members(&[
     ("status", DocumentShape::Any),
 ]);
 
-/// How a body is written.
+/// The format of the body of a review.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyFormat {
+    /// JSON or YAML.
     Text(Syntax),
     Protobuf,
 }
 
-/// The question of a review.
+/// What a review asks.
 #[derive(Debug)]
 pub(super) enum Question {
     /// The identity of the caller.
@@ -85,48 +86,51 @@ pub(super) enum Question {
     Access {
         /// The spec, which is sent back.
         spec: Value,
-        /// The request.
+        /// The request that the review is about.
         request: Box<Wanted>,
-        /// Messages about ignored parts of its selectors.
+        /// The paths of its selectors that have invalid requirements, which are ignored.
         ignored: Vec<&'static str>,
     },
     /// What is permitted and served in this namespace.
     Rules(String),
 }
 
-/// A request that a review describes.
+/// The request that a SelfSubjectAccessReview is about.
 #[derive(Debug)]
 pub(super) enum Wanted {
+    /// A request for a resource.
     Resource { verb: String, about: ResourceAttributes },
+    /// A request for a path that is not of a resource.
     Path { verb: String, path: String },
 }
 
-/// A valid review.
+/// A review that is valid.
 #[derive(Debug)]
 pub(super) struct DecodedSelfReview {
     pub(super) question: Question,
-    /// Paths of fields that do not exist.
+    /// The paths of fields that the kind does not have, for warnings.
     pub(super) unknown: Vec<String>,
 }
 
-/// The format of a body, by its media type.
+/// The format of the body, by its Content-Type.
 ///
 /// # Errors
-/// 415.
-pub(super) fn written(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
+/// 415 for another media type than those of JSON, YAML and protobuf.
+pub(super) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     match request_body::media_type(headers) {
         protobuf::MEDIA_TYPE => Ok(BodyFormat::Protobuf),
-        text => request_body::form(text, &[protobuf::MEDIA_TYPE]).map(BodyFormat::Text),
+        text => request_body::syntax(text, &[protobuf::MEDIA_TYPE]).map(BodyFormat::Text),
     }
 }
 
-/// Reads a review.
+/// Decodes and validates a review of this kind and apiVersion. `validation`: what to do about unknown fields.
 ///
 /// # Errors
-/// 400 for what cannot be read, 422 for what is invalid.
+/// 400 for a body that cannot be decoded, or that has unknown fields if `validation` is Strict. 422 for an invalid
+/// review.
 pub(super) fn review(
     bytes: &[u8],
-    written: BodyFormat,
+    format: BodyFormat,
     (kind, api_version): (SelfReviewKind, &str),
     validation: FieldValidation,
 ) -> Result<DecodedSelfReview, ApiError> {
@@ -136,8 +140,8 @@ pub(super) fn review(
         SelfReviewKind::Access => (ACCESS, protobuf::ACCESS),
         SelfReviewKind::Rules => (RULES, protobuf::RULES),
     };
-    let document = match written {
-        BodyFormat::Text(form) => document::document(bytes, form),
+    let document = match format {
+        BodyFormat::Text(syntax) => document::document(bytes, syntax),
         BodyFormat::Protobuf => protobuf::document(bytes, message),
     };
     let unreadable = |cause: &str| ApiError::BadRequest(expected.unreadable(cause));
@@ -159,7 +163,7 @@ pub(super) fn review(
     }
     let question = match kind {
         SelfReviewKind::User => Question::User,
-        SelfReviewKind::Access => access(&mut document)?,
+        SelfReviewKind::Access => access_question(&mut document)?,
         SelfReviewKind::Rules => match text(&document["spec"], "namespace") {
             namespace if namespace.is_empty() => {
                 return Err(ApiError::BadRequest("no namespace on request".to_owned()));
@@ -170,18 +174,22 @@ pub(super) fn review(
     Ok(DecodedSelfReview { question, unknown })
 }
 
-/// The message about a field that does not exist.
+/// The message about a field that the kind does not have.
 pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {}", quote(path))
 }
 
-/// A string member; empty if missing.
+/// A string field of a JSON object; empty if it is missing.
 fn text(object: &Value, member: &str) -> String {
     object[member].as_str().unwrap_or_default().to_owned()
 }
 
-/// Validates a SelfSubjectAccessReview by the rules of `pkg/apis/authorization/validation` in kube-apiserver.
-fn access(document: &mut Value) -> Result<Question, ApiError> {
+/// Validates a SelfSubjectAccessReview by the rules of `pkg/apis/authorization/validation` in kube-apiserver, and
+/// returns what it asks. Moves `spec` out of the document.
+///
+/// # Errors
+/// 422 with every problem.
+fn access_question(document: &mut Value) -> Result<Question, ApiError> {
     let mut problems = Vec::new();
     let spec = document["spec"].take();
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
@@ -220,10 +228,10 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
     }
     let mut ignored = Vec::new();
     let request = if resource.is_object() {
-        let fields = fields(&resource["fieldSelector"]);
-        let labels = labels(&resource["labelSelector"]);
-        ignored.extend(fields.1.then_some("spec.resourceAttributes.fieldSelector"));
-        ignored.extend(labels.1.then_some("spec.resourceAttributes.labelSelector"));
+        let (fields, has_invalid_fields) = field_requirements(&resource["fieldSelector"]);
+        let (labels, has_invalid_labels) = label_requirements(&resource["labelSelector"]);
+        ignored.extend(has_invalid_fields.then_some("spec.resourceAttributes.fieldSelector"));
+        ignored.extend(has_invalid_labels.then_some("spec.resourceAttributes.labelSelector"));
         let about = ResourceAttributes {
             group: text(resource, "group"),
             version: text(resource, "version"),
@@ -231,8 +239,8 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
             subresource: text(resource, "subresource"),
             namespace: text(resource, "namespace"),
             name: text(resource, "name"),
-            fields: fields.0,
-            labels: labels.0,
+            fields,
+            labels,
         };
         Wanted::Resource { verb: text(resource, "verb"), about }
     } else {
@@ -241,7 +249,7 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
     Ok(Question::Access { spec, request: Box::new(request), ignored })
 }
 
-/// Whether metadata is empty, but for what servers set.
+/// Whether metadata is empty; `managedFields`, which servers set, do not count.
 fn is_empty(metadata: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
@@ -254,25 +262,25 @@ fn is_empty(metadata: &Value) -> bool {
     members.filter(|(name, _)| *name != "managedFields").all(|(_, value)| is_nothing(value))
 }
 
-/// The requirements of a selector.
+/// The field `requirements` of a selector; empty if it is missing.
 fn requirements(selector: &Value) -> &[Value] {
     selector["requirements"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The values of a requirement.
+/// The field `values` of a requirement.
 fn values(requirement: &Value) -> Vec<String> {
     let values = requirement["values"].as_array().into_iter().flatten();
     values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The operator of a requirement, if it is valid in the dialect.
+/// The operator of a requirement, with its values; `None` if they are not valid in the dialect.
 fn operator(requirement: &Value, dialect: Dialect) -> Option<Operator> {
     OperatorName::read(requirement["operator"].as_str()?, dialect)?.with_values(values(requirement)).ok()
 }
 
-/// The requirements of a field selector, and whether some cannot be read. Requirements narrow the request, so a
-/// request without one is for more.
-fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
+/// The valid requirements of a field selector, and whether it has others, which are ignored. Ignoring one is safe:
+/// requirements only narrow the request, so the review is then about more objects.
+fn field_requirements(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     let raw = text(selector, "rawSelector");
     if !raw.is_empty() {
         return FieldSelector::parse(&raw).map_or((Vec::new(), true), |read| (read.requirements, false));
@@ -288,8 +296,8 @@ fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     (read, is_partial)
 }
 
-/// Reads the requirements of a label selector; false if one of them is not valid.
-fn labels(selector: &Value) -> (Vec<LabelRequirement>, bool) {
+/// The valid requirements of a label selector, and whether it has others, which are ignored as for fields.
+fn label_requirements(selector: &Value) -> (Vec<LabelRequirement>, bool) {
     let raw = text(selector, "rawSelector");
     if !raw.is_empty() {
         return LabelSelector::parse(&raw).map_or((Vec::new(), true), |read| (read.requirements, false));

@@ -1,4 +1,4 @@
-//! The reviews that a caller makes of itself: their names, and where they are served.
+//! The kinds of reviews about the caller itself: their names, and the versions in which Views serve them.
 
 use std::sync::LazyLock;
 
@@ -8,26 +8,26 @@ use crate::model::Gvr;
 use crate::registry::Catalog;
 use crate::request::{ResourcePath, Route};
 
-/// The version in which all of them are served.
+/// The version in which all kinds are served.
 const VERSION: &str = "v1";
 
-/// The version in which older API servers offer the name as well.
+/// The version in which older API servers serve SelfSubjectReview too.
 const BETA: &str = "v1beta1";
 
-/// The kinds of these reviews.
+/// The kinds of reviews about the caller itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum SelfReviewKind {
-    /// The identity of the caller.
+    /// SelfSubjectReview: the identity of the caller.
     User,
-    /// Whether a request is permitted.
+    /// SelfSubjectAccessReview: whether a request is permitted.
     Access,
-    /// What is permitted.
+    /// SelfSubjectRulesReview: which requests are permitted.
     Rules,
 }
 
 pub(super) const KINDS: [SelfReviewKind; 3] = [SelfReviewKind::User, SelfReviewKind::Access, SelfReviewKind::Rules];
 
-/// The groups that hold them, in the order of kube-apiserver.
+/// The API groups of these kinds, in the order of kube-apiserver.
 pub(in crate::server) const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 impl SelfReviewKind {
@@ -62,8 +62,8 @@ impl SelfReviewKind {
         }
     }
 
-    /// The resource that metrics count requests for.
-    pub(super) fn counted(self) -> &'static Gvr {
+    /// The resource under which metrics count reviews of this kind, in all versions.
+    pub(super) fn metrics_gvr(self) -> &'static Gvr {
         static COUNTED: LazyLock<[Gvr; 3]> =
             LazyLock::new(|| KINDS.map(|kind| Gvr::new(kind.group(), VERSION, kind.plural())));
         match self {
@@ -73,17 +73,19 @@ impl SelfReviewKind {
         }
     }
 
+    /// The kind of the resource with this group and plural name; `None` for all other resources.
     pub(super) fn from_resource(group: &str, plural: &str) -> Option<SelfReviewKind> {
         KINDS.into_iter().find(|kind| kind.group() == group && kind.plural() == plural)
     }
 
-    /// Whether the kind is served in a version.
+    /// Whether Views with this catalog serve the kind in a version.
     pub(super) fn is_served(self, catalog: &Catalog, version: &str) -> bool {
         versions(catalog, self.group()).contains(&version)
     }
 }
 
-/// The versions of a group, preferred one first.
+/// The versions in which Views serve the reviews of a group, the preferred one first. authentication.k8s.io has v1beta1
+/// too, if the cluster offers SelfSubjectReview in it.
 pub(in crate::server) fn versions(catalog: &Catalog, group: &str) -> Vec<&'static str> {
     let has_beta = || {
         let offered = catalog.offers.version(group, BETA);
@@ -95,12 +97,12 @@ pub(in crate::server) fn versions(catalog: &Catalog, group: &str) -> Vec<&'stati
     std::iter::once(VERSION).chain(beta).collect()
 }
 
-/// The rows of a group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+/// The rows of the reviews of a group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
     let row = |kind: &SelfReviewKind| {
         json!({
             "resource": kind.plural(),
-            // Built-in kinds leave the group and version of their own group version out.
+            // Built-in kinds leave group and version empty if they are those of the resource.
             "responseKind": { "group": "", "version": "", "kind": kind.name() },
             "scope": "Cluster",
             "singularResource": kind.singular(),
@@ -110,7 +112,7 @@ pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
     KINDS.iter().filter(|kind| kind.group() == group).map(row).collect()
 }
 
-/// The kind and the path of a review in a View; `None` for other requests.
+/// The kind and the path of a request for a review; `None` for other requests, and in a version that is not served.
 pub(in crate::server) fn reviewed_path<'t>(
     target: &'t Route,
     catalog: &Catalog,
@@ -120,7 +122,7 @@ pub(in crate::server) fn reviewed_path<'t>(
     kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
 }
 
-/// Whether a route is one of reviews, whether or not the View serves them.
+/// Whether a route is that of a review about the caller itself, in any version.
 pub(in crate::server) fn is_self_review(route: &Route) -> bool {
     matches!(route, Route::Resource(address) if SelfReviewKind::from_resource(&address.gvr.group, &address.gvr.resource).is_some())
 }

@@ -1,9 +1,9 @@
-//! Reviews of a caller about itself through a View: its name, and its permissions there.
+//! Reviews about the caller itself through a View: its identity, and its permissions in the View.
 //!
-//! Programs that show a cluster send these reviews before anything else. Through a View the reviews apply to the View:
-//! a request is allowed if it is permitted and served there. At the root they are forwarded to the API server
-//! ([`super::pass_through`]). [`decode`] reads a review, [`protobuf`] one form of it, [`deciding`] compares the request
-//! with the View.
+//! User interfaces of clusters send these reviews first. Through a View the reviews apply to the View: a request is
+//! allowed if it is permitted and served there. At the root, reviews are forwarded to the API server
+//! ([`super::pass_through`]). [`decode`] decodes a review, with [`protobuf`] for one format, and [`deciding`] decides
+//! about the request in it.
 
 mod deciding;
 mod decode;
@@ -26,14 +26,15 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::{Format, Offer, Protobuf, negotiate};
 use crate::wire::{request_body, warnings};
-use deciding::{AccessDecision, Deciding};
+use deciding::{AccessDecision, Decider};
 use decode::{DecodedSelfReview, Question, Wanted, unknown_field};
 use kind::SelfReviewKind;
 
-/// Responds to a review.
+/// Responds to a review about the caller itself, of the kind and at the path in the route of the request.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for an invalid review, 500 without a decision of the API server.
+/// 404 for a path with a name or a namespace, and 405 for another method than POST. 400, 413, 415 and 422 for an
+/// invalid review. 429 and 500 if the API server gives no authorization decision.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -46,30 +47,30 @@ pub(super) async fn answer(
     if context.info.method != Method::POST {
         return Err(ApiError::MethodNotAllowedHere);
     }
-    context.record.reviewed(kind.counted());
+    context.record.record_review(kind.metrics_gvr());
     let mut format = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
-    let written = decode::written(context.headers)?;
+    let body_format = decode::body_format(context.headers)?;
     let validation = field_validation::read(&context.info.query)?;
     let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
     let arrived =
-        request_body::body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
+        request_body::read_body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
     let api_version = address.gvr.group_version().to_string();
     let DecodedSelfReview { question, unknown } =
-        decode::review(&arrived.bytes, written, (kind, &api_version), validation)?;
+        decode::review(&arrived.bytes, body_format, (kind, &api_version), validation)?;
     drop(arrived);
     let mut review = match question {
-        Question::User => user(context, (server.settings.clock)()),
+        Question::User => subject_review(context, (server.settings.clock)()),
         Question::Access { spec, request, ignored } => {
-            let deciding = Deciding::for_request(server, context)?;
+            let decider = Decider::for_request(server, context)?;
             let verdict = match *request {
-                Wanted::Resource { verb, about } => deciding.resource(&verb, about).await?,
-                Wanted::Path { verb, path } => deciding.path(&verb, &path).await?,
+                Wanted::Resource { verb, about } => decider.decide_resource(&verb, about).await?,
+                Wanted::Path { verb, path } => decider.decide_path(&verb, &path).await?,
             };
-            json!({ "metadata": {}, "spec": spec, "status": access(verdict, &ignored) })
+            json!({ "metadata": {}, "spec": spec, "status": access_status(verdict, &ignored) })
         }
-        // Upstream does not send the spec back.
+        // kube-apiserver does not send the spec back.
         Question::Rules(namespace) => {
-            let status = Deciding::for_request(server, context)?.rules(&namespace).await?;
+            let status = Decider::for_request(server, context)?.rules_status(&namespace).await?;
             json!({ "metadata": {}, "spec": {}, "status": status })
         }
     };
@@ -89,8 +90,8 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// The status of a SelfSubjectReview: the user of the request.
-fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
+/// The metadata and status of a SelfSubjectReview: the time and the user of the request.
+fn subject_review(context: &RequestContext<'_>, now: Timestamp) -> Value {
     let anonymous = Identity::anonymous();
     let Identity { user, uid, groups, extra } =
         context.authorized.as_ref().map_or(&anonymous, |authorized| &*authorized.identity);
@@ -107,8 +108,8 @@ fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
     json!({ "metadata": { "creationTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() }, "status": { "userInfo": info } })
 }
 
-/// The status of a SelfSubjectAccessReview; `ignored` are parts of the selectors that were not read.
-fn access(verdict: AccessDecision, ignored: &[&str]) -> Value {
+/// The status of a SelfSubjectAccessReview. `ignored`: the paths of selectors whose invalid requirements are ignored.
+fn access_status(verdict: AccessDecision, ignored: &[&str]) -> Value {
     let mut status = json!({ "allowed": verdict.is_allowed, "reason": verdict.reason });
     if !ignored.is_empty() {
         let ignored: Vec<String> =

@@ -1,25 +1,30 @@
-//! Decodes a body in protobuf, which client-go sends for these kinds by default, to a document.
+//! Decodes a body in protobuf to JSON. client-go sends these kinds in protobuf by default.
 //!
-//! The envelope is that of apimachinery `runtime/serializer/protobuf`; the numbers are those of `generated.proto` of the groups
-//! authentication.k8s.io and authorization.k8s.io. What has no number here is skipped, as protobuf has it.
+//! The envelope is that of apimachinery `runtime/serializer/protobuf`; the numbers are those of `generated.proto` of
+//! the groups authentication.k8s.io and authorization.k8s.io. Fields with other numbers are skipped, as protobuf
+//! requires.
 
 use serde_json::{Map, Value, json};
 
-/// The media type.
+/// The media type of protobuf.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What the body begins with.
+/// The bytes with which a body in protobuf begins.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// What a message has: number, name and type of each field.
+/// The fields of a message: number, name and type of each.
 pub(super) type MessageFields = &'static [(u64, &'static str, FieldType)];
 
 /// The type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum FieldType {
+    /// A string.
     Text,
+    /// A list of strings.
     Texts,
+    /// A message.
     One(MessageFields),
+    /// A list of messages.
     Several(MessageFields),
 }
 
@@ -59,13 +64,13 @@ pub(super) const ACCESS: MessageFields =
 pub(super) const RULES: MessageFields =
     &[(1, "metadata", FieldType::One(OBJECT_META)), (2, "spec", FieldType::One(RULES_SPEC))];
 
-/// Decodes a body.
+/// Decodes a body to a JSON object. `message` describes the object in the envelope.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the body.
 pub(super) fn document(bytes: &[u8], message: MessageFields) -> Result<Value, String> {
     let envelope =
-        bytes.strip_prefix(MAGIC).ok_or("the body does not begin with the bytes of protobuf in Kubernetes")?;
+        bytes.strip_prefix(MAGIC).ok_or("the body does not begin with \"k8s\\0\", as protobuf of Kubernetes does")?;
     let (mut head, mut raw) = (Map::new(), &[][..]);
     for field in Fields(envelope) {
         match field? {
@@ -81,7 +86,7 @@ pub(super) fn document(bytes: &[u8], message: MessageFields) -> Result<Value, St
     Ok(Value::Object(document))
 }
 
-/// Decodes a message. It nests as deep as its description.
+/// Decodes a message to a JSON object. `message` describes it, and bounds the depth of the recursion.
 fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, String> {
     let mut members = Map::new();
     for field in Fields(bytes) {
@@ -90,7 +95,7 @@ fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, Stri
         let Content::Bytes(bytes) = content else { return Err(format!("{name}: expected bytes")) };
         let text = || std::str::from_utf8(bytes).map_err(|_| format!("{name}: it is not UTF-8"));
         match kind {
-            // An empty text is the same as none, as in the JSON of these kinds.
+            // An empty string is left out, as in the JSON of these kinds.
             FieldType::Text if bytes.is_empty() => {}
             FieldType::Text => {
                 members.insert((*name).to_owned(), json!(text()?));
@@ -105,7 +110,7 @@ fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, Stri
     Ok(members)
 }
 
-/// Appends a value to the list member `name`, and creates it if necessary.
+/// Appends a value to the list in the field `name`, which is created if it is missing.
 fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
     if let Value::Array(values) = members.entry(name).or_insert_with(|| json!([])) {
         values.push(value);
@@ -114,7 +119,9 @@ fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
 
 /// The content of a field.
 enum Content<'b> {
+    /// A number. Its value is not decoded, because no known field is one.
     Number,
+    /// A string or a message.
     Bytes(&'b [u8]),
 }
 
@@ -122,7 +129,7 @@ enum Content<'b> {
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
-    /// Reads a varint.
+    /// Reads a varint; `None` if the bytes end in it, or it is too long.
     fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -136,14 +143,14 @@ impl<'b> Fields<'b> {
         None
     }
 
-    /// Reads this number of bytes.
+    /// Reads this number of bytes; `None` if there are fewer.
     fn take(&mut self, length: u64) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// Reads the number and the content of a field.
+    /// Reads the number and the content of a field; `None` if it is invalid.
     fn field(&mut self) -> Option<(u64, Content<'b>)> {
         let tag = self.varint()?;
         let content = match tag & 7 {

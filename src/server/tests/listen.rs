@@ -142,7 +142,7 @@ async fn a_port_in_use_is_named_with_a_remedy() {
     let error = Listener::bind(address).await.unwrap_err();
     assert!(matches!(error, BindError::InUse(..)), "{error:?}");
     let expected = format!(
-        "address {address} is in use: stop the program that listens there, or choose another one with --address"
+        "address {address} is in use: stop the program that listens on it, or choose another address with --address"
     );
     assert_eq!(error.to_string(), expected);
     let error = Listener::bind("192.0.2.1:8181".parse().unwrap()).await.unwrap_err();

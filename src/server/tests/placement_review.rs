@@ -229,13 +229,15 @@ async fn bodies_are_decoded_strictly() {
             json,
             review(&format!("{{\"pod\":{{\"a\":[{}0]}}}}", "{\"\":0},".repeat(30_000))),
             400,
-            format!("{cannot}line 1: its values take more than 16777216 bytes of memory"),
+            format!("{cannot}line 1: the values take more than 16777216 bytes of memory"),
         ),
         (
             ("content-type", "application/yaml"),
             format!("spec: {{pod: {{a: [{}]}}}}", ",".repeat(65_536)),
             400,
-            format!("{cannot}line 1: it has more than 65536 of the characters []{{}},:?&*!\"'#%; send it as JSON"),
+            format!(
+                "{cannot}line 1: the document has more than 65536 of the characters []{{}},:?&*!\"'#%; send it as JSON"
+            ),
         ),
         (
             json,
@@ -702,7 +704,7 @@ async fn tasks_of_the_runtime_do_not_wait_while_the_index_catches_up() {
     let index = PlacementIndex::default();
     for round in ["it is built", "it has caught up"] {
         let copies = PlacementStores::load(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
-        index.caught_up(&copies, |_| assert!(!index.is_locked(), "{round}")).unwrap();
+        index.read_updated(&copies, |_| assert!(!index.is_locked(), "{round}")).unwrap();
         assert!(index.is_built(), "{round}");
         fixture.put("nodes", json!({"metadata": {"name": "three"}}));
     }
@@ -720,7 +722,7 @@ async fn a_pod_of_very_many_terms_is_left_out_with_a_warning() {
     for (terms, said) in [(1_024, false), (1_025, true), (1_024, false)] {
         fixture.put("pods", pod(terms));
         let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
-        let warning = "left out of pods: default/many: cannot read the Pod: it has 1025 terms of affinity to Pods";
+        let warning = "left out of pods: default/many: cannot read the Pod: it has 1025 pod affinity terms";
         assert_eq!(status["warnings"].to_string().contains(warning), said, "{terms}: {status}");
     }
 }

@@ -64,7 +64,7 @@ async fn reads_of_a_lagging_store_are_rejected_with_the_cause_until_it_progresse
     live.note_progress(Instant::now());
     advance(Duration::from_secs(89)).await;
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "within the accepted lag");
-    live.interrupted("cluster https://a cannot be reached".to_owned());
+    live.note_interruption("cluster https://a cannot be reached".to_owned());
     advance(Duration::from_secs(10)).await;
     let one = format!("{SHIRTS}/a");
     for path in [SHIRTS, &format!("{SHIRTS}?resourceVersion=0"), &format!("{SHIRTS}?watch=1"), &one] {
@@ -167,7 +167,11 @@ async fn a_request_chooses_its_consistency_and_an_unanswered_question_is_no_stal
     fixture.put("default", "a", "blue");
     let refused = fixture.get(SHIRTS).await;
     assert_eq!(refused.code, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.message().ends_with("it returned 403 for /apis/stable.example.com/v1/shirts?limit=1: forbidden"));
+    assert!(
+        refused
+            .message()
+            .ends_with("the source returned 403 for /apis/stable.example.com/v1/shirts?limit=1: forbidden")
+    );
     let eventual = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "Eventual")]).await;
     assert_eq!((eventual.code.as_u16(), eventual.header("fieldcache-read")), (200, ""));
     let wrong = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "strong")]).await;
@@ -199,7 +203,7 @@ async fn strong_reads_that_come_together_share_two_questions() {
 async fn reads_after_a_write_that_went_through_show_it() {
     let mut fixture = Fixture::new();
     fixture.put("default", "a", "blue");
-    fixture.shirts.resource.state.written(Version::new(102));
+    fixture.shirts.resource.state.note_write(Version::new(102));
     let server = fixture.server.clone();
     let reading = tokio::spawn(async move {
         let response = server.answer(Request::builder().uri(SHIRTS).body(Empty::<Bytes>::new()).unwrap()).await;
@@ -211,7 +215,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
     assert!(reading.await.unwrap().contains("\"name\":\"b\""));
 
     // A restored etcd counts from the start again: what was written before it is nothing to wait for.
-    fixture.shirts.resource.state.written(Version::new(5000));
+    fixture.shirts.resource.state.note_write(Version::new(5000));
     fixture.shirts.store.replace(&[], Version::new(50));
     fixture.shirts.publish();
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What one pull of a watch gives: lines, or parts of a compressed stream.
+//! The result of one pull of a watch: lines, or parts of a compressed stream.
 
 use std::sync::Arc;
 
@@ -9,13 +9,15 @@ use crate::wire::encode::CHUNK;
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 
-/// Lines that were made or found in one pull.
+/// The lines of one pull.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// A line that is shared with other watches. A single one is sent without being copied.
+    /// A line that is shared with other watches, so that a single line is sent without a copy. Only of a watch that is
+    /// not compressed.
     first: Option<Bytes>,
-    /// Parts in front of `rest`, only of a watch that is compressed.
+    /// Compressed lines. Only of a watch that is compressed.
     parts: Vec<Arc<Deflated>>,
+    /// Lines that are not compressed yet or at all, after `first` or `parts`.
     pub(super) rest: Vec<u8>,
 }
 
@@ -24,7 +26,7 @@ impl Batch {
         self.first.is_none() && self.parts.is_empty() && self.rest.is_empty()
     }
 
-    /// The bytes that were written and are not compressed.
+    /// The number of bytes of the lines that are not compressed.
     pub(super) fn len(&self) -> usize {
         self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
@@ -38,20 +40,20 @@ impl Batch {
         }
     }
 
-    /// Adds a line that was compressed for all watches that share it.
+    /// Appends a line that was compressed for all watches that share it.
     pub(super) fn push_deflated(&mut self, part: Arc<Deflated>) {
         self.deflate();
         self.parts.push(part);
     }
 
-    /// Compresses the lines that were written. Only for a compressed watch, which has no `first`.
+    /// Moves the lines in `rest` to `parts`, compressed. Only for a compressed watch, which has no `first`.
     pub(super) fn deflate(&mut self) {
         if !self.rest.is_empty() {
-            self.parts.push(Arc::new(gzip::deflated(&std::mem::take(&mut self.rest))));
+            self.parts.push(Arc::new(gzip::deflate(&std::mem::take(&mut self.rest))));
         }
     }
 
-    /// The batch as bytes.
+    /// The bytes of a batch that is not compressed.
     pub(super) fn into_bytes(self) -> Bytes {
         match self.first {
             Some(first) if self.rest.is_empty() => first,
@@ -60,14 +62,14 @@ impl Batch {
         }
     }
 
-    /// The batch as a part of a compressed stream.
+    /// Compresses the batch and appends it to the stream. Returns the new bytes of the stream.
     pub(super) fn into_part_of(mut self, member: &mut GzipMember) -> Bytes {
         self.deflate();
         member.push(&self.parts)
     }
 }
 
-/// Frees unused capacity: unread bytes are counted by their length.
+/// Converts bytes, and frees their unused capacity if it is large: limits count unread bytes by their length.
 pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
     if bytes.capacity() - bytes.len() > CHUNK / 8 {
         bytes.shrink_to_fit();

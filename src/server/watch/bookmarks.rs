@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::super::read;
 
-/// How often bookmarks are sent, and by how much that varies so that watches do not beat together
+/// The time between bookmarks, and its random extension, so that watches do not send them at the same time
 /// (apiserver `storage/cacher/cacher.go`).
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
@@ -14,14 +14,17 @@ const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
 /// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// When bookmarks are due.
+/// The times at which the bookmarks of a watch are due.
 pub(super) struct Bookmarks {
+    /// When the next regular bookmark is due.
     next: Instant,
-    /// The last one, shortly before the end; `None` once it has been sent.
+    /// When the last bookmark is due, shortly before the end; `None` once it has been sent, or if the watch is too
+    /// short.
     pub(super) last: Option<Instant>,
 }
 
 impl Bookmarks {
+    /// The times of a watch that begins now and ends at `deadline`.
     pub(super) fn new(now: Instant, deadline: Instant) -> Bookmarks {
         let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
         Bookmarks { next: now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER), last }

@@ -1,7 +1,7 @@
-//! Initial events: what is needed to find them, and the objects that are left.
+//! Initial events: finding their objects, and the objects that are not sent yet.
 //!
-//! A selection takes several times the memory of its text, and the places of objects that were found take some too. Both count among what
-//! the user's watches hold, for as long as each is held.
+//! A selection takes several times the memory of its text, and the list of objects that were found takes memory too.
+//! The limit on the memory of the user's watches counts both, for as long as each is held.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::query::{Listing, Selection, State, Work};
 use crate::store::{HistoryCursor, PinnedValue, Snapshot};
 use crate::wire::api_error::ApiError;
 
-/// What a watch holds, in words.
+/// Phrases for the message of that limit: what takes the memory.
 pub(super) const SELECTORS: &str = "its selectors take";
 const INITIAL_EVENTS: &str = "its initial events take";
 
-/// The parts of initial events that have not begun.
+/// What is needed to find the objects of initial events.
 pub(super) struct Initial {
     selection: Box<Selection>,
     large: Box<LargeEvents>,
@@ -29,20 +29,21 @@ pub(super) struct Initial {
     _share: UserShare,
 }
 
-/// The objects of initial events that are left.
+/// The objects of initial events that are not sent yet.
 pub(super) struct RemainingInitialEvents {
     pub(super) listing: PinnedValue<Listing>,
-    /// The version of their state.
+    /// The version of the state that has these objects.
     pub(super) version: Version,
-    /// Where the changes after it begin.
+    /// The position in history after that state, from which the watch continues.
     pub(super) then: HistoryCursor,
+    /// The permit for a large object.
     pub(super) large: Box<LargeEvents>,
     /// The share for the memory of the listing.
     _share: UserShare,
 }
 
 impl Initial {
-    /// Initial events that have not begun.
+    /// Initial events of this selection. `share` counts the memory of the selection.
     pub(super) fn new(
         server: &ServerState,
         context: &RequestContext<'_>,
@@ -53,7 +54,7 @@ impl Initial {
         Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
     }
 
-    /// Finds the objects, in turns.
+    /// Finds the objects in a snapshot, in turns. `user` is the user whose memory limit counts them.
     ///
     /// # Errors
     /// 429 when the user's watches hold as much as they may, 410 when the state was revoked meanwhile.

@@ -1,5 +1,5 @@
-//! Initial events of objects over 4 MiB: each takes its turn with large lists, until the connection requests the next
-//! batch.
+//! Initial events of objects over 4 MiB: each needs a permit, as a large list does, until the connection requests the
+//! next batch.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use crate::flow_control::lists::{LARGE, ListAdmission, ListPermit};
 use crate::flow_control::user::User;
 use crate::query::Listing;
 
-/// The turn of a watch that may meet large objects.
+/// The permit of a watch whose initial events can have large objects.
 pub(super) struct LargeEvents {
     limits: Arc<Limits>,
     user: User,
+    /// The permit for the event that is being sent, if its object is large.
     permit: Option<ListPermit>,
 }
 
@@ -22,30 +23,30 @@ impl LargeEvents {
         LargeEvents { limits, user, permit: None }
     }
 
-    /// Waits for a permit if the next object is large ([`large_object`]). That of the previous one is free: its event
-    /// has been taken.
+    /// Releases the permit of the previous object, whose event has been sent, and waits for a permit for the next
+    /// object if that is large. `large`: its size in bytes, by [`large_object`].
     ///
     /// # Errors
-    /// 429 when there is no place in time.
+    /// 429 when there is no permit in time.
     pub(super) async fn admit(&mut self, large: Option<u64>) -> Result<(), Limited> {
         self.permit = None;
         let Some(bytes) = large else { return Ok(()) };
         let turn = match self.limits.lists().acquire(&self.user, bytes) {
             Ok(ListAdmission::Granted(place)) => Ok(place),
-            Ok(ListAdmission::Queued(waiting)) => waiting.turn().await,
+            Ok(ListAdmission::Queued(waiting)) => waiting.wait().await,
             Err(limited) => Err(limited),
         };
         self.permit = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);
         Ok(())
     }
 
-    /// Whether the next object may be written in this batch.
+    /// Whether the next object may be written in this batch: it is not large, or there is a permit.
     pub(super) fn admits(&self, listing: &mut Listing) -> bool {
         self.permit.is_some() || large_object(listing).is_none()
     }
 }
 
-/// The size of the next object, if it is large.
+/// The size of the next object in bytes, if it is larger than [`LARGE`].
 pub(super) fn large_object(listing: &mut Listing) -> Option<u64> {
     Some(next_length(listing) as u64).filter(|bytes| *bytes > LARGE)
 }

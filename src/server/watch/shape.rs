@@ -1,6 +1,6 @@
-//! The lines of a watch: events and bookmarks in the negotiated form, and errors.
+//! Encodes the events, bookmarks and errors of a watch in the negotiated form.
 //!
-//! The parent decides which event is sent, and when. A line is created once for all watches of its form
+//! The parent module decides which event is sent, and when. A line is created once for all watches of its form
 //! (`registry::event_dispatcher`).
 
 use std::sync::Arc;
@@ -43,7 +43,8 @@ impl WatchEventType {
     pub(super) const ALL: [WatchEventType; 3] =
         [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
-    /// The type of an event, and the object to show. `at` is the version of the change.
+    /// The type of the event for a transition, and its object. `at` is the version of the change, which the object of a
+    /// DELETED event shows.
     pub(super) fn from_transition(transition: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
         match transition {
             Transition::Added(object) => (WatchEventType::Added, Shown::as_is(object)),
@@ -63,21 +64,23 @@ impl WatchEventType {
 
 /// The content of a bookmark.
 pub(super) struct Mark {
+    /// The resourceVersion.
     pub(super) at: Version,
+    /// Whether the bookmark is the one after the initial events.
     pub(super) ends_initial_events: bool,
-    /// For another fieldcache: the age of the progress notification.
+    /// For another fieldcache: the time since the last progress of the store.
     pub(super) lag: Option<Duration>,
 }
 
 impl Mark {
-    /// Whether the bookmark has no annotations.
+    /// Whether the bookmark has nothing but its version.
     fn is_bare(&self) -> bool {
         !self.ends_initial_events && self.lag.is_none()
     }
 
-    /// Writes the annotations of a bookmark.
+    /// Writes the annotations of a bookmark, with a comma at the end; nothing if there are none.
     fn write_annotations(&self, resource: &Resource, out: &mut Vec<u8>) {
-        // Its conversion to this version leaves a trace, even of an empty one.
+        // kube-apiserver's conversion to this version adds an annotation, even to the empty object of a bookmark.
         let is_daemon_set = resource.origin == ResourceOrigin::BuiltIn && resource.kind == "DaemonSet";
         let generation = is_daemon_set.then(|| ("deprecated.daemonset.template.generation", "0".to_owned()));
         let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
@@ -96,30 +99,37 @@ impl Mark {
     }
 }
 
-/// Forms of lines; those of frames are numbered after them.
+/// The number of forms of lines that are not Table rows. The forms of protobuf frames are numbered after them.
 const FORMS: usize = 3;
 
 /// Encodes the events of a watch.
 pub(super) struct EventEncoder {
     form: ShapeForm,
-    /// Column definitions are sent with the first event only.
+    /// Whether no event has been sent yet: only the first one has the column definitions of a Table.
     is_first: bool,
-    /// Ages are counted up to the moment of each event, not to the opening of the watch.
+    /// The time for ages in a Table, which are those at the moment of each event.
     clock: Clock,
-    /// Frames of protobuf instead of lines.
+    /// Encodes frames of protobuf; `None` for lines of JSON.
     encoded: Option<Box<protobuf::Objects>>,
     /// Whether changes that alter nothing that is shown are left out.
     is_quiet: bool,
 }
 
+/// The form of the objects in events.
 enum ShapeForm {
     Whole,
+    /// PartialObjectMetadata of this version of meta.k8s.io.
     Partial(String),
+    /// Tables of one row, with these columns.
     Table(Arc<Columns>),
 }
 
 impl EventEncoder {
-    /// An encoder for a watch, in the representation that was negotiated.
+    /// An encoder for a watch, in the representation that was negotiated. `encoded`: encodes protobuf, if that was
+    /// negotiated.
+    ///
+    /// # Errors
+    /// 406 for a representation that only lists have, 400 for an invalid `includeObject`.
     pub(super) fn new(
         server: &ServerState,
         context: &RequestContext<'_>,
@@ -154,38 +164,39 @@ impl EventEncoder {
         self.is_table() || self.is_quiet
     }
 
-    /// Whether its events are rows, which are made of whole objects: as much work as a list.
+    /// Whether the events are Table rows. Each is made from a whole object, which is as much work as a list.
     pub(super) fn is_table(&self) -> bool {
         matches!(self.form, ShapeForm::Table(_))
     }
 
-    /// Counts the columns for the user, if they are not counted yet.
+    /// Counts the memory of the columns of a Table for the user, if it is not counted yet.
     ///
     /// # Errors
-    /// 429 when the user holds the most already.
+    /// 429 when the user's watches hold as much memory as they may.
     pub(super) fn count(&self, watches: &Watches, user: &User) -> Result<(), Limited> {
         match &self.form {
-            ShapeForm::Table(columns) => columns.count(watches, user),
+            ShapeForm::Table(columns) => columns.charge(watches, user),
             ShapeForm::Whole | ShapeForm::Partial(_) => Ok(()),
         }
     }
 
-    /// The number of this form among those of the same kind.
+    /// The number of this form, under which watches of the same form share lines. Table rows are numbered separately.
     fn number(&self) -> usize {
         let of_lines = match &self.form {
             ShapeForm::Whole => 0,
             ShapeForm::Partial(version) => 1 + usize::from(version != "v1"),
-            ShapeForm::Table(columns) => columns.number(),
+            ShapeForm::Table(columns) => columns.form_number(),
         };
         of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// An event of a change; empty where it cannot be shown, or where a quiet watch leaves it out. It is created once for all watches of this form and of the
-    /// same content. Rows are shared by all of the same second, as they show ages. The column definitions of the first
-    /// event are added.
+    /// The line or frame of the event for a change. It is empty if the object cannot be shown, or if a quiet watch shows
+    /// no difference. It is created once for all watches of this form that show the same part of the object. Rows are
+    /// shared only within a second, because they show ages. The first event of a Table is a copy with the column
+    /// definitions.
     ///
     /// # Errors
-    /// The event is longer than one may be.
+    /// A row that is too long, or 410 for an object that has no protobuf form.
     pub(super) fn routed_event(
         &mut self,
         resource: &Resource,
@@ -206,7 +217,7 @@ impl EventEncoder {
                 written = self.write_event(resource, kind, shown, &mut line);
                 Bytes::from(line)
             });
-            // The first watch could not create it.
+            // Another watch has failed to create the line.
             if line.is_empty() && written.is_ok() {
                 written = Err(not_sent(resource, shown));
             }
@@ -214,7 +225,7 @@ impl EventEncoder {
         }
         let now = (self.clock)();
         let form = LineForm {
-            // Lines and rows are numbered apart.
+            // Rows are numbered after all lines.
             number: number + if columns.is_some() { LINES } else { 0 },
             prune: resource.prune().cloned(),
             is_quiet: self.is_quiet,
@@ -278,7 +289,10 @@ impl EventEncoder {
         is_same
     }
 
-    /// Writes an event of a changed object.
+    /// Writes an event of this type with an object.
+    ///
+    /// # Errors
+    /// A row that is too long, or 410 for an object that has no protobuf form. Nothing is written then.
     pub(super) fn write_event(
         &mut self,
         resource: &Resource,
@@ -310,6 +324,9 @@ impl EventEncoder {
     }
 
     /// Writes a bookmark.
+    ///
+    /// # Errors
+    /// 500 if the bookmark has no protobuf form.
     pub(super) fn write_bookmark(
         &mut self,
         resource: &Resource,
@@ -359,7 +376,8 @@ impl EventEncoder {
         object.push(b'}');
         match &self.form {
             ShapeForm::Table(columns) => {
-                // Without objects there is nothing to say besides the version, which is the Table's own.
+                // A bookmark without objects and annotations has only the version, which is in the metadata of the
+                // Table.
                 let is_empty = columns.include() == Include::None && mark.is_bare();
                 let object: &[u8] = if is_empty { b"null" } else { &object };
                 columns.write_bookmark(mark.at, object, (self.clock)(), is_first, out);
@@ -376,7 +394,7 @@ impl EventEncoder {
                 written = encoded.write_event(&mut Encoder::default(), "BOOKMARK", &object, out);
             }
             return written.map_err(|error| {
-                protobuf::log(resource, "", &error);
+                protobuf::log_unencodable(resource, "", &error);
                 ApiError::Internal(format!("a bookmark cannot be sent in protobuf: {error}"))
             });
         }
@@ -396,17 +414,18 @@ impl EventEncoder {
     }
 }
 
-/// The error for an object without protobuf form. The client repeats the request, and is sent JSON then if it still
-/// sees the object.
+/// Logs that an object has no protobuf form, and returns the error that ends the watch. The client repeats the request,
+/// and gets JSON if it still sees the object.
 fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> ApiError {
-    protobuf::log(resource, shown.object.key(), error);
+    protobuf::log_unencodable(resource, shown.object.key(), error);
     not_sent(resource, shown)
 }
 
-/// Ends the watch because an object has no protobuf form.
+/// The error that ends a watch because an object has no protobuf form. Records the object, so that later watches that
+/// would send it use JSON.
 fn not_sent(resource: &Resource, shown: Shown<'_>) -> ApiError {
     resource.state.note_unencodable(shown.object.key());
-    let message = format!("too old resource version: {} cannot be sent in protobuf", shown.object.key());
+    let message = format!("too old resource version: the object {} cannot be sent in protobuf", shown.object.key());
     ApiError::Expired { message, continue_token: None }
 }
 
@@ -415,13 +434,13 @@ fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
     ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned(), most: MOST_IN_EVENT as u64 }
 }
 
-/// Begins an event that is a table of one row.
+/// Writes the beginning of an event that is a Table of one row. `with_definitions`: with the column definitions.
 fn open_row(kind: WatchEventType, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
     open_event(kind.as_str(), out);
     columns.open_single(version, with_definitions, out);
 }
 
-/// Begins an event of this type.
+/// Writes the beginning of an event, up to its object. `kind` is the type, such as ADDED.
 fn open_event(kind: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());

@@ -415,14 +415,18 @@ async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_read
     assert_eq!(names(&large), None, "it is not shown");
     assert!((1_000..4_000).contains(&most), "it was let go about half-way: {most}");
     assert_eq!((feed.listed(), memory.held()), (0, Amount(0)), "nothing of it is kept");
-    assert!(feed.refused().is_some_and(|needed| needed.0 > whole / 2 && needed.0 < whole), "{:?}", feed.refused());
+    assert!(
+        feed.refused_bytes().is_some_and(|needed| needed.0 > whole / 2 && needed.0 < whole),
+        "{:?}",
+        feed.refused_bytes()
+    );
     refusal.notified().await;
 
     // One that is small when it is listed, also where its end alone is looked at.
     let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) - 1))));
     let mut small = Feed::new(resource(), HistoryLimits::default()).accounted(&memory, true);
     list(&mut small, 100);
-    assert!(!small.is_ready() && small.refused().is_some());
+    assert!(!small.is_ready() && small.refused_bytes().is_some());
     drop(small);
 
     let memory = Arc::new(Memory::new(Some(Amount(whole))));
@@ -435,12 +439,12 @@ async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_read
     }
     feed.publish();
     assert_eq!(names(&served).map(|names| names.len()), Some(5_700), "what is served is served on");
-    assert!(memory.is_over() && feed.refused().is_none());
+    assert!(memory.is_over() && feed.refused_bytes().is_none());
     for number in 800..5_000 {
         feed.take(SourceEvent::Upsert(object(&format!("more-{number}"), 20_000 + number)));
     }
     feed.publish();
-    let needed = feed.refused().expect("up to a bound");
+    let needed = feed.refused_bytes().expect("up to a bound");
     assert!(needed.0 > whole * 3 / 2 && needed.0 < whole * 7 / 4, "{needed} of {whole}");
     refusal.notified().await;
 
@@ -459,7 +463,7 @@ async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_read
     };
     feed.take(SourceEvent::Item(large(0)));
     feed.take(SourceEvent::Item(large(1)));
-    assert!(feed.refused().is_some() && feed.listed() == 0, "{} of {whole}", memory.held());
+    assert!(feed.refused_bytes().is_some() && feed.listed() == 0, "{} of {whole}", memory.held());
     drop(feed);
     let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) + 1))));
 

@@ -76,7 +76,7 @@ async fn a_document_without_an_end_is_given_up() {
         ("a version", OK.to_owned(), megabyte(), 1, |source| {
             Box::pin(async move {
                 let path = "/api/v1/pods?limit=1";
-                let body = source.strong(path, "*/*").await?.into_body();
+                let body = source.get_strong(path, "*/*").await?.into_body();
                 read_page(&source, path, body, |_| Ok(())).await.map(drop)
             })
         }),
@@ -403,8 +403,9 @@ async fn older_documents_are_requested_two_at_a_time() {
 #[tokio::test]
 async fn an_error_whose_values_would_take_much_memory_is_shown_as_text() {
     let (connection, sending) = source(String::new(), Vec::new()).await;
-    let refused =
-        |body: &Bytes| connection.refused("/x", &UpstreamResponse { code: 500, retry_after: None, body: body.clone() });
+    let refused = |body: &Bytes| {
+        connection.status_error("/x", &UpstreamResponse { code: 500, retry_after: None, body: body.clone() })
+    };
     let message = |body: &Bytes| match refused(body) {
         RequestError::Status { message, .. } => message,
         other => panic!("{other}"),

@@ -317,7 +317,7 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
         wrong.mismatch().await;
         within(begun.elapsed(), factor, "a mismatch that comes back");
     }
-    assert_eq!(resource.state.checks().ended(CheckOutcome::Mismatch), 8);
+    assert_eq!(resource.state.checks().count_of(CheckOutcome::Mismatch), 8);
 
     let right = objects(&[("a/b", 3)]);
     // Right, wrong for both lists of a check, right, wrong.
@@ -325,17 +325,17 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
     let mut healed = SelfCheck::new(Listed::new(lists), resource.clone(), interval, turn.clone());
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.state.checks().ended(CheckOutcome::Ok), 1);
+    assert_eq!(resource.state.checks().count_of(CheckOutcome::Ok), 1);
     assert!(begun.elapsed() <= interval * 3, "two checks");
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.state.checks().ended(CheckOutcome::Ok), 2);
+    assert_eq!(resource.state.checks().count_of(CheckOutcome::Ok), 2);
     assert!(begun.elapsed() <= interval * 9 / 2, "one at twice the interval, and one at the usual one again");
 
     let stored = turn.clone().acquire_owned().await.unwrap();
-    let before = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
+    let before = CheckOutcome::ALL.map(|outcome| resource.state.checks().count_of(outcome));
     timeout(interval * 1_000, healed.mismatch()).await.unwrap_err();
-    let after = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
+    let after = CheckOutcome::ALL.map(|outcome| resource.state.checks().count_of(outcome));
     assert_eq!(before, after, "it is another one's turn");
     drop(stored);
     healed.mismatch().await;
@@ -365,7 +365,7 @@ async fn a_check_that_does_not_end_leaves_its_turn_to_others() {
         }
     });
     found.await.expect("the other one is checked");
-    assert_eq!(slow.state.checks().ended(CheckOutcome::Skipped), 1);
+    assert_eq!(slow.state.checks().count_of(CheckOutcome::Skipped), 1);
 }
 
 /// Objects of few names and versions, so that sides often agree in part.

@@ -77,6 +77,6 @@ async fn what_is_not_served_any_more_is_not_read_on() {
     assert!(is_gone(&fresh[1]));
 
     successors.choose(Some(&first), generation(3), &mut fresh);
-    successors.drop(&first.gvr);
+    successors.cancel(&first.gvr);
     assert!(is_gone(&fresh[2]), "the definition is again what it was");
 }

@@ -29,18 +29,18 @@ fn pages_and_lines_give_up_an_item_for_which_there_is_no_room() {
     let room = Arc::<UnfinishedBudget>::default();
     let mut taken = UnfinishedShare::new(&room);
     let megabyte = Bytes::from(vec![b'x'; 1 << 20]);
-    let mut line = Lines::sharing(&room);
+    let mut line = Lines::with_budget(&room);
     let push = |line: &mut Lines| {
         line.push(megabyte.clone());
         assert_eq!(line.next_line(), None);
-        line.has_room()
+        line.reserve_memory()
     };
     assert!((0..4).all(|_| push(&mut line)), "a short line");
     assert!(taken.hold(ALWAYS + MOST));
     assert!((0..8).any(|_| !push(&mut line)), "a long one");
     drop(line);
 
-    let mut page = Page::sharing(&room);
+    let mut page = Page::with_budget(&room);
     let mut chunks =
         std::iter::once(Bytes::from_static(br#"{"items":[{"a":""#)).chain(std::iter::repeat_n(megabyte, 12));
     let ended = chunks.find_map(|chunk| {
@@ -53,7 +53,7 @@ fn pages_and_lines_give_up_an_item_for_which_there_is_no_room() {
 #[test]
 fn an_item_that_is_complete_holds_no_room() {
     let room = Arc::<UnfinishedBudget>::default();
-    let (mut page, mut lines) = (Page::sharing(&room), Lines::sharing(&room));
+    let (mut page, mut lines) = (Page::with_budget(&room), Lines::with_budget(&room));
     let half = "x".repeat(ALWAYS);
     for chunk in [format!(r#"{{"items":["{half}"#), format!(r#"{half}""#), ",".to_owned()] {
         page.push(Bytes::from(chunk));
@@ -62,7 +62,7 @@ fn an_item_that_is_complete_holds_no_room() {
     for chunk in [&half, &half, "\n"] {
         lines.push(Bytes::copy_from_slice(chunk.as_bytes()));
         while lines.next_line().is_some() {}
-        assert!(lines.has_room());
+        assert!(lines.reserve_memory());
     }
     assert!(UnfinishedShare::new(&room).hold(ALWAYS + MOST), "all of it is free");
 }

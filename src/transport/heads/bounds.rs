@@ -1,4 +1,4 @@
-//! How long heads may be.
+//! The limits of heads of requests: their bytes, their headers, and their memory.
 
 use http::StatusCode;
 
@@ -11,14 +11,14 @@ pub(crate) const MOST_HEAD: usize = (1 << 20) + 4096;
 /// Heads up to this many bytes are passed to hyper whole. Each connection may hold one, without credentials too.
 pub(crate) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
 
-/// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
+/// The maximum number of headers of a request. Each takes about 256 bytes of memory besides its text.
 pub(crate) const MOST_FIELDS: usize = 4096;
 
-/// Takes the share of a long head of this many bytes.
+/// Takes a share of the memory for long heads. The parameter is the number of bytes.
 pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<UserShare, HeadError>;
 
-/// The memory of a long head, with its headers in a map.
-pub(super) fn taken_bytes(length: usize, fields: usize) -> u64 {
+/// The approximate memory of a long head, in bytes. `length`: its length; `fields`: the number of its headers.
+pub(super) fn memory_of_head(length: usize, fields: usize) -> u64 {
     (2 * length + 256 * fields) as u64
 }
 

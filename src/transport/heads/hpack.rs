@@ -1,21 +1,21 @@
-//! Header blocks of HTTP/2, read and written (RFC 7541).
+//! Decodes and encodes header blocks of HTTP/2 (HPACK, RFC 7541).
 //!
-//! Every field is written as a literal, so that the reader needs no table. Any error ends the connection: the tables
-//! of both sides would differ from then on.
+//! Every field is encoded as a literal, so that its decoder needs no table. Any decoding error ends the connection,
+//! because afterwards the tables of both sides would differ.
 
 use std::collections::VecDeque;
 
-/// The size of the table that a peer may have, where no other one is announced.
+/// The maximum size of the dynamic table: that of a server which announces no other one.
 const MOST_TABLE: usize = 4096;
 
-/// What an entry of the table counts beside its text.
+/// The size that an entry of the table counts besides its name and value (RFC 7541, 4.1).
 const ENTRY: usize = 32;
 
-/// The bound of the fields of one block. A byte of a block can refer to a whole entry of the table, thousands of
-/// bytes. All of them have to be read before the next block. That work is in no user's share.
+/// The maximum size of the fields of one block. A byte of a block can refer to a table entry of thousands of bytes.
+/// The whole block must be decoded before the next one, and this work is charged to no user.
 const MOST_READ: usize = 4 << 20;
 
-/// Fields that both sides know.
+/// The static table (RFC 7541, appendix A).
 #[rustfmt::skip]
 const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
@@ -81,7 +81,8 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// Bits of the code of each byte. Codes of one length follow each other in the order of the bytes, shorter ones first.
+/// The length in bits of the Huffman code of each byte (RFC 7541, appendix B). Codes of one length are consecutive,
+/// in the order of the bytes, and shorter codes come first.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
@@ -94,51 +95,55 @@ const LENGTHS: [u8; 256] = [
     20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
 ];
 
-/// The longest code.
+/// The length of the longest code, in bits.
 const LONGEST_CODE: usize = 30;
 
-/// A block that cannot be read.
+/// The error for a block that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// The code of texts, by the length of its words.
-struct Code {
-    /// The end of the words of a length, aligned to 32 bits.
+/// The decoding table of the Huffman code.
+struct HuffmanTable {
+    /// For each length in bits, the first value after the codes of this length, aligned to the left of 32 bits.
     ends: [u32; LONGEST_CODE + 1],
-    /// The first word of a length, and the number of shorter words.
+    /// For each length in bits, the first code of this length, and the number of shorter codes.
     firsts: [(u32, usize); LONGEST_CODE + 1],
-    /// Bytes in the order of their words.
+    /// The bytes in the order of their codes.
     bytes: [u8; 256],
 }
 
-const CODE: Code = Code::new();
+const HUFFMAN: HuffmanTable = HuffmanTable::new();
 
-impl Code {
-    /// Builds the decoding table of the Huffman code.
-    const fn new() -> Code {
-        let mut code = Code { ends: [0; LONGEST_CODE + 1], firsts: [(0, 0); LONGEST_CODE + 1], bytes: [0; 256] };
-        let (mut length, mut word, mut number) = (1, 0_u32, 0);
+impl HuffmanTable {
+    /// Builds the table from [`LENGTHS`].
+    const fn new() -> HuffmanTable {
+        let mut table =
+            HuffmanTable { ends: [0; LONGEST_CODE + 1], firsts: [(0, 0); LONGEST_CODE + 1], bytes: [0; 256] };
+        let (mut length, mut code, mut number) = (1, 0_u32, 0);
         while length <= LONGEST_CODE {
-            word <<= 1;
-            code.firsts[length] = (word, number);
+            code <<= 1;
+            table.firsts[length] = (code, number);
             let mut byte = 0;
             while byte < 256 {
                 if LENGTHS[byte] as usize == length {
-                    code.bytes[number] = byte as u8;
+                    table.bytes[number] = byte as u8;
                     number += 1;
-                    word += 1;
+                    code += 1;
                 }
                 byte += 1;
             }
-            code.ends[length] = word << (32 - length);
+            table.ends[length] = code << (32 - length);
             length += 1;
         }
-        code
+        table
     }
 }
 
-/// Decodes Huffman-coded text.
-fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
+/// Decodes a Huffman-coded string, and appends it to `decoded`.
+///
+/// # Errors
+/// The string is not valid Huffman code.
+fn decode_huffman(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
     let (mut bits, mut count, mut rest) = (0_u64, 0_usize, text.iter());
     loop {
         while count <= 56
@@ -150,37 +155,38 @@ fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
         if count == 0 {
             return Ok(());
         }
-        // What is missing at the end reads as ones, like the padding.
+        // Bits after the end of the string are ones, like the padding.
         let window = match count {
             32.. => (bits >> (count - 32)) as u32,
             _ => ((bits << (32 - count)) as u32) | (u32::MAX >> count),
         };
-        // No word has fewer than five bits.
-        let Some(length) = (5..=LONGEST_CODE).find(|length| window < CODE.ends[*length]) else {
+        // No code has fewer than five bits.
+        let Some(length) = (5..=LONGEST_CODE).find(|length| window < HUFFMAN.ends[*length]) else {
             return if count < 8 && window == u32::MAX { Ok(()) } else { Err(Broken) };
         };
         if length > count {
             return Err(Broken);
         }
-        let (first, before) = CODE.firsts[length];
-        let word = (window >> (32 - length)) - first;
-        decoded.push(CODE.bytes[before + word as usize]);
+        let (first, before) = HUFFMAN.firsts[length];
+        let offset = (window >> (32 - length)) - first;
+        decoded.push(HUFFMAN.bytes[before + offset as usize]);
         count -= length;
     }
 }
 
-/// A text with more bytes than this as it is sent has more than [`MOST_TABLE`] when it is decoded. No code has more
-/// than thirty bits.
-const LONG_TEXT: usize = 16 << 10;
+/// An encoded string with more bytes than this decodes to more than [`MOST_TABLE`] bytes, because no code has more than
+/// thirty bits. So a field with such a string is never in the dynamic table.
+const LONG_STRING: usize = 16 << 10;
 
-/// A block that is being skipped.
+/// The state of a block that is decoded without storing its fields.
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
-    /// The incomplete part.
+    /// Bytes at the end of the last part that are not a complete integer or string.
     held: Vec<u8>,
-    /// Bytes of a long text that come next.
+    /// The number of following bytes that belong to a long string, and are ignored.
     left: usize,
-    /// Whether the field whose value comes next is indexed, and its name; `None` for a long name.
+    /// Set if the value of a field comes next: whether the field is added to the dynamic table, and its name, which
+    /// is `None` if it is a long string.
     name: Option<(bool, Option<Vec<u8>>)>,
 }
 
@@ -191,20 +197,24 @@ impl Skipped {
     }
 }
 
-/// A text that may be incomplete.
-enum Begun {
-    Part,
-    /// A text of more than [`LONG_TEXT`] bytes, with the number of bytes that follow.
+/// A string at the end of a part of a block.
+enum PartialString {
+    /// The string is incomplete.
+    Incomplete,
+    /// The string has more than [`LONG_STRING`] bytes: this number, which follow.
     Long(usize),
-    Whole(Vec<u8>),
+    /// The decoded string.
+    Complete(Vec<u8>),
 }
 
-/// Reads the blocks of one connection.
+/// Decodes the blocks of one connection, with its dynamic table.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    /// Newest first: name and value in one text, and the length of the name.
+    /// The dynamic table, newest entry first: name and value in one string, and the length of the name.
     entries: VecDeque<(Box<[u8]>, usize)>,
+    /// The size of all entries.
     size: usize,
+    /// The maximum size, which the peer can lower.
     most: usize,
 }
 
@@ -215,10 +225,10 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Reads a block, field by field.
+    /// Decodes a block. Calls `each` with the name and the value of each field.
     ///
     /// # Errors
-    /// The block cannot be read.
+    /// The block cannot be decoded, or its fields exceed [`MOST_READ`].
     pub(super) fn decode(&mut self, mut block: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<(), Broken> {
         let (mut name, mut value, mut read) = (Vec::new(), Vec::new(), 0);
         let mut each = |name: &[u8], value: &[u8]| {
@@ -231,25 +241,25 @@ impl Decoder {
         };
         while let Some(first) = block.first().copied() {
             if first & 0x80 != 0 {
-                let index = integer(&mut block, 7)?;
+                let index = read_integer(&mut block, 7)?;
                 let (name, value) = self.field(index)?;
                 each(name, value)?;
                 continue;
             }
             if first & 0xe0 == 0x20 {
-                let most = integer(&mut block, 5)?;
+                let most = read_integer(&mut block, 5)?;
                 self.resize(most)?;
                 continue;
             }
             let is_kept = first & 0x40 != 0;
-            let index = integer(&mut block, if is_kept { 6 } else { 4 })?;
+            let index = read_integer(&mut block, if is_kept { 6 } else { 4 })?;
             name.clear();
             value.clear();
             match index {
-                0 => text(&mut block, &mut name)?,
+                0 => read_string(&mut block, &mut name)?,
                 index => name.extend_from_slice(self.field(index)?.0),
             }
-            text(&mut block, &mut value)?;
+            read_string(&mut block, &mut value)?;
             each(&name, &value)?;
             if is_kept {
                 self.insert(&name, &value);
@@ -258,11 +268,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads a part of a block of which only the entries of the table are stored. `each` is called with the texts of
-    /// a field; long ones are empty.
+    /// Decodes a part of a block without storing its fields, except in the dynamic table. Calls `each` with the name
+    /// and the value of each field; long ones are empty. `skipped`: the state after the previous part of the block.
     ///
     /// # Errors
-    /// The block cannot be read.
+    /// The block cannot be decoded.
     pub(super) fn skip(
         &mut self,
         skipped: &mut Skipped,
@@ -276,7 +286,7 @@ impl Decoder {
             let length = skipped.left.min(block.len());
             (skipped.left, block) = (skipped.left - length, &block[length..]);
             let before = block;
-            if !self.skip_one(skipped, &mut block, &mut each)? {
+            if !self.skip_step(skipped, &mut block, &mut each)? {
                 block = before;
                 break;
             }
@@ -285,8 +295,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Skips the next field; false if it is incomplete.
-    fn skip_one(
+    /// Decodes the next step of a block without storing its fields: an indexed field, a change of the table's size, a
+    /// name, or a value. Returns false if it is incomplete.
+    fn skip_step(
         &mut self,
         skipped: &mut Skipped,
         block: &mut &[u8],
@@ -297,19 +308,19 @@ impl Decoder {
         }
         let Some(first) = block.first().copied() else { return Ok(false) };
         if let Some((is_kept, name)) = &skipped.name {
-            let value = match begun_text(block)? {
-                Begun::Part => return Ok(false),
-                Begun::Long(length) => {
+            let value = match try_read_string(block)? {
+                PartialString::Incomplete => return Ok(false),
+                PartialString::Long(length) => {
                     skipped.left = length;
                     None
                 }
-                Begun::Whole(value) => Some(value),
+                PartialString::Complete(value) => Some(value),
             };
             each(name.as_deref().unwrap_or_default(), value.as_deref().unwrap_or_default());
             match (is_kept, name, value) {
                 (false, ..) => {}
                 (true, Some(name), Some(value)) => self.insert(name, &value),
-                // It is longer than the table, so nothing stays there.
+                // The field is larger than the table, so the table becomes empty (RFC 7541, 4.4).
                 (true, ..) => self.evict(self.most + 1),
             }
             skipped.name = None;
@@ -325,7 +336,7 @@ impl Decoder {
         } else {
             4
         };
-        let Some(number) = begun_integer(block, prefix)? else { return Ok(false) };
+        let Some(number) = try_read_integer(block, prefix)? else { return Ok(false) };
         if is_indexed {
             let (name, value) = self.field(number)?;
             each(name, value);
@@ -333,13 +344,13 @@ impl Decoder {
             self.resize(number)?;
         } else {
             let name = match number {
-                0 => match begun_text(block)? {
-                    Begun::Part => return Ok(false),
-                    Begun::Long(length) => {
+                0 => match try_read_string(block)? {
+                    PartialString::Incomplete => return Ok(false),
+                    PartialString::Long(length) => {
                         skipped.left = length;
                         None
                     }
-                    Begun::Whole(name) => Some(name),
+                    PartialString::Complete(name) => Some(name),
                 },
                 index => Some(self.field(index)?.0.to_vec()),
             };
@@ -348,7 +359,10 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Changes the size of the dynamic table.
+    /// Changes the maximum size of the dynamic table.
+    ///
+    /// # Errors
+    /// The size exceeds [`MOST_TABLE`].
     fn resize(&mut self, most: usize) -> Result<(), Broken> {
         if most > MOST_TABLE {
             return Err(Broken);
@@ -358,7 +372,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// The field of an index: of the static table, then of the dynamic one.
+    /// The name and the value of the field with this index. Indexes begin with 1, first in the static table, then in
+    /// the dynamic one.
+    ///
+    /// # Errors
+    /// No table has this index.
     fn field(&self, index: usize) -> Result<(&[u8], &[u8]), Broken> {
         let index = index.checked_sub(1).ok_or(Broken)?;
         if let Some((name, value)) = STATIC.get(index) {
@@ -368,7 +386,8 @@ impl Decoder {
         Ok(text.split_at(*name))
     }
 
-    /// Adds a field to the dynamic table, and evicts old ones.
+    /// Adds a field to the dynamic table, and evicts old entries. A field that is larger than the table only empties
+    /// it.
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY;
         self.evict(size);
@@ -378,7 +397,7 @@ impl Decoder {
         }
     }
 
-    /// Removes the oldest entries until the new one fits.
+    /// Removes the oldest entries until an entry of size `room` fits.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.most
             && let Some((text, _)) = self.entries.pop_back()
@@ -388,8 +407,11 @@ impl Decoder {
     }
 }
 
-/// Reads an integer whose prefix has this many bits.
-fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
+/// Reads an integer from the beginning of `block`. `prefix`: the number of bits of its first byte (RFC 7541, 5.1).
+///
+/// # Errors
+/// The integer is incomplete, or has more than [`LONGEST_INTEGER`] bytes.
+fn read_integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
     let mut next = || {
         let (first, rest) = block.split_first().ok_or(Broken)?;
         *block = rest;
@@ -410,49 +432,52 @@ fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
     Err(Broken)
 }
 
-/// The longest number that [`integer`] reads, in bytes.
+/// The longest integer that [`read_integer`] reads, in bytes.
 const LONGEST_INTEGER: usize = 5;
 
-/// Reads an integer; `None` if it is incomplete.
-fn begun_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Broken> {
+/// Reads an integer like [`read_integer`]; `None` if it is incomplete.
+fn try_read_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Broken> {
     let is_whole = block.len() >= LONGEST_INTEGER;
-    match integer(block, prefix) {
+    match read_integer(block, prefix) {
         Ok(number) => Ok(Some(number)),
         Err(Broken) if is_whole => Err(Broken),
         Err(Broken) => Ok(None),
     }
 }
 
-/// Reads a text that may be incomplete.
-fn begun_text(block: &mut &[u8]) -> Result<Begun, Broken> {
+/// Reads a string that may be incomplete from the beginning of `block`.
+fn try_read_string(block: &mut &[u8]) -> Result<PartialString, Broken> {
     let before = *block;
-    match begun_integer(block, 7)? {
-        None => Ok(Begun::Part),
-        Some(length) if length > LONG_TEXT => Ok(Begun::Long(length)),
-        Some(length) if length > block.len() => Ok(Begun::Part),
+    match try_read_integer(block, 7)? {
+        None => Ok(PartialString::Incomplete),
+        Some(length) if length > LONG_STRING => Ok(PartialString::Long(length)),
+        Some(length) if length > block.len() => Ok(PartialString::Incomplete),
         Some(_) => {
             let mut whole = Vec::new();
             *block = before;
-            text(block, &mut whole)?;
-            Ok(Begun::Whole(whole))
+            read_string(block, &mut whole)?;
+            Ok(PartialString::Complete(whole))
         }
     }
 }
 
-/// Reads a text, and decodes it if it is Huffman-coded.
-fn text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {
+/// Reads a string from the beginning of `block`, decodes it if it is Huffman-coded, and appends it to `text`.
+///
+/// # Errors
+/// The string is incomplete, or not valid Huffman code.
+fn read_string(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {
     let is_coded = block.first().is_some_and(|first| first & 0x80 != 0);
-    let length = integer(block, 7)?;
+    let length = read_integer(block, 7)?;
     let (raw, rest) = block.split_at_checked(length).ok_or(Broken)?;
     *block = rest;
     if is_coded {
-        return decode_text(raw, text);
+        return decode_huffman(raw, text);
     }
     text.extend_from_slice(raw);
     Ok(())
 }
 
-/// Writes a literal field that is never indexed.
+/// Appends a field to a block, as a literal without Huffman code that is not added to the dynamic table.
 pub(super) fn write(block: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     block.push(0);
     for text in [name, value] {

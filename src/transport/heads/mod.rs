@@ -1,23 +1,26 @@
-//! Between the socket and hyper: reads the head of each request first, because hyper and `http::Uri` accept less than Go's server.
+//! Reads the head of each request before hyper does, because hyper and `http::Uri` accept fewer requests than Go's
+//! server.
 //!
-//! | request | what hyper gets |
+//! The head of a request is its first line and its headers.
+//!
+//! | request | hyper gets |
 //! |---|---|
 //! | hyper can read it | the same bytes |
 //! | a character in the URL that `http::Uri` rejects ([`target`]) | the character percent-encoded |
-//! | a URL longer than `http::Uri`, many headers, or a long head | a short head; the rest waits in a slot ([`slots`]) |
-//! | it is rejected | a head with the reason in a slot, so that the answer takes the way of every other one |
+//! | a URL longer than `http::Uri`, many headers, or a long head | a short head; [`slots`] store the rest |
+//! | it is rejected | a short head with the error in a slot, so that a handler creates its response like any other |
 //!
-//! To find the next head, the end of a body must be known. After a head without a body it is where the head ends, and with
-//! Content-Length it is counted. A chunked body makes the request the last one of its connection, so its end is not looked for.
-//! Two ways to read the same bytes would let a request hide in another one. That endangers users where a front proxy sends requests of
-//! several users over one connection. Therefore [`one`] parses with hyper's own parser, and rejects what could be read in two ways. A
-//! rejected request is the last one of its connection.
+//! To find the next head, the end of a body must be known. Without a body it is the end of the head, and with
+//! Content-Length it is counted. A request with a chunked body becomes the last one of its connection, so its end is
+//! not needed. If the same bytes could be read in two ways, a request could hide in another one (request smuggling).
+//! A front proxy sends requests of several users over one connection, so this would endanger users. Therefore [`one`]
+//! uses hyper's own parser, and rejects ambiguous heads. A rejected request is the last one of its connection.
 //!
-//! Over HTTP/2 the same is done with header blocks ([`two`]), whose lengths are in their frames.
+//! Over HTTP/2, [`two`] does the same with header blocks, whose lengths are in their frames.
 //!
-//! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is
-//! read and until the request has a response. It counts in shares of the peers' addresses
-//! ([`crate::flow_control::connections::Connections::take_head`]).
+//! A head may be as long as with Go's server: [`MOST_HEAD`]. A head that is longer than [`USUAL_HEAD`] counts for the
+//! address of the client ([`crate::flow_control::connections::Connections::take_head`]). It counts while it is read,
+//! and until its request has a response.
 
 pub(crate) mod bounds;
 mod hpack;
@@ -48,18 +51,19 @@ use super::write_timeout::PREFACE;
 use crate::flow_control::connections::LONG_HEAD;
 use crate::flow_control::user::UserShare;
 
-/// How long a head may take to arrive, from its first byte. hyper does not see one that has begun.
+/// How long a head may take to arrive, from its first byte. hyper has no timeout for it, because it gets only
+/// complete heads.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// Bytes read at a time.
+/// The bytes that are read from the socket at a time.
 const CHUNK: usize = 2 << 10;
 
-/// After a rejected request this many bytes are read and dropped, for this time. Closing with unread bytes would
-/// reset the connection, and the client might not see the response.
+/// After a rejected request, up to this many bytes are read and dropped, for up to this time. If a connection is
+/// closed with unread bytes, it is reset, and the client may not see the response.
 const MOST_DRAINED: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// What the next bytes are.
+/// The meaning of the next bytes of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// The beginning of the connection, which may be HTTP/2's preface.
@@ -70,9 +74,9 @@ enum Next {
     Body(u64),
     /// A frame of HTTP/2.
     Frame,
-    /// The whole rest is passed on as it comes.
+    /// The rest of the connection, which is passed on unchanged.
     Rest,
-    /// Nothing more is read: a request was rejected.
+    /// Nothing more is passed on, because a request was rejected.
     Nothing,
 }
 
@@ -81,23 +85,24 @@ enum Next {
 pub(super) struct Heads<Io> {
     io: Io,
     next: Next,
-    /// Bytes that were read and not passed on.
+    /// Bytes that were read and are not passed on yet.
     held: Vec<u8>,
-    /// The number of them that contain no end of a head.
+    /// The number of bytes of `held` that have been searched for the end of a head, without success.
     searched: usize,
-    /// The bytes that replace a head, and how many of them are passed on already.
+    /// The bytes that hyper gets instead of a head, and how many of them are passed on already.
     instead: (Vec<u8>, usize),
-    /// The number of stored bytes that are a head to pass on.
+    /// The number of bytes that are passed on unchanged next: those of a head or frame. Some of them may not be in
+    /// `held` yet.
     passing: usize,
-    /// For a long head that is being read.
+    /// The share of the long head that is being read.
     share: Option<UserShare>,
     /// The state of HTTP/2 frames.
     frames: Option<Box<Frames>>,
     slots: Arc<Slots>,
     link: Arc<Link>,
-    /// While a head has begun and is not complete.
+    /// The timeout of a head that is incomplete.
     late: Option<Pin<Box<Sleep>>>,
-    /// While the rest of what a rejected client sends is dropped.
+    /// Set while the bytes after a rejected request are dropped: the timeout, and the number of dropped bytes.
     draining: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
@@ -120,8 +125,9 @@ impl<Io> Heads<Io> {
         }
     }
 
-    /// Searches for a head in the bytes that were read. Returns whether something can be passed on.
-    fn advance(&mut self) -> bool {
+    /// Parses the next head in `held`, or the preface of HTTP/2. Returns whether bytes can be passed on; false if
+    /// more must be read first.
+    fn advance_head(&mut self) -> bool {
         if self.next == Next::Preface {
             let length = self.held.len().min(PREFACE.len());
             if self.held[..length] != PREFACE[..length] {
@@ -147,7 +153,7 @@ impl<Io> Heads<Io> {
         self.searched = self.held.len();
         let read = if is_first || may_be_complete {
             let (link, held) = (&self.link, &mut self.share);
-            // In place of what was taken before its length was known.
+            // This share replaces the one that was taken before the length of the head was known.
             one::read(&self.held, &self.slots, &mut |bytes| {
                 *held = None;
                 link.take_head(bytes).map_err(HeadError::Limited)
@@ -155,22 +161,22 @@ impl<Io> Heads<Io> {
         } else {
             Ok(None)
         };
-        match read.and_then(|head| head.map_or_else(|| self.bound().map(|()| None), |head| Ok(Some(head)))) {
-            Ok(Some(head)) => self.hand_over(head),
+        match read.and_then(|head| head.map_or_else(|| self.check_length().map(|()| None), |head| Ok(Some(head)))) {
+            Ok(Some(head)) => self.pass_head(head),
             Ok(None) => return false,
             Err(failure) => self.reject(failure),
         }
         true
     }
 
-    /// Searches for a frame in the bytes that were read. Returns whether something can be passed on, or another frame
-    /// follows.
+    /// Processes the next HTTP/2 frame in `held`. Returns false if more must be read first. Otherwise bytes can be
+    /// passed on, or the next frame can be processed.
     fn advance_frames(&mut self) -> bool {
         let link = &self.link;
         let mut share = |bytes| link.take_head(bytes).map_err(HeadError::Limited);
         let frames = self.frames.get_or_insert_default();
         let step = frames.step(&self.held, &self.slots, &mut share);
-        // The frames of a block have the time of one head together.
+        // All frames of a block together have the timeout of one head.
         if step != FrameAction::More && !frames.is_within_block() {
             self.late = None;
         }
@@ -178,7 +184,7 @@ impl<Io> Heads<Io> {
             FrameAction::More => return false,
             FrameAction::Pass(length) => self.passing = length,
             FrameAction::Instead(length, frames) => {
-                self.take_held(length);
+                self.remove_held(length);
                 self.instead = (frames, 0);
             }
             FrameAction::Broken => {
@@ -190,8 +196,11 @@ impl<Io> Heads<Io> {
         true
     }
 
-    /// Rejects an incomplete head that is too long, and counts a long one against its connection's share.
-    fn bound(&mut self) -> Result<(), HeadError> {
+    /// Takes a share for an incomplete head that is long.
+    ///
+    /// # Errors
+    /// The head is too long, or the share of the client's address has no room for it.
+    fn check_length(&mut self) -> Result<(), HeadError> {
         if self.held.len() > MOST_HEAD {
             return Err(too_long());
         }
@@ -202,13 +211,13 @@ impl<Io> Heads<Io> {
     }
 
     /// Passes a complete head on to hyper.
-    fn hand_over(&mut self, head: CompleteHead) {
+    fn pass_head(&mut self, head: CompleteHead) {
         let CompleteHead { length, instead, following } = head;
         match instead {
             None => self.passing = length,
             Some(instead) => {
                 self.instead = (instead, 0);
-                self.take_held(length);
+                self.remove_held(length);
             }
         }
         (self.share, self.searched, self.late) = (None, 0, None);
@@ -219,7 +228,7 @@ impl<Io> Heads<Io> {
         };
     }
 
-    /// Passes a minimal head on to hyper, with the error for its response.
+    /// Rejects a request: passes a minimal head on to hyper, with the error in a slot. Nothing after it is passed on.
     fn reject(&mut self, failure: HeadError) {
         let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
         let number = self.slots.store(StoredParts::rejected(failure));
@@ -229,13 +238,13 @@ impl<Io> Heads<Io> {
         (self.held, self.share, self.late, self.next) = (Vec::new(), None, None, Next::Nothing);
     }
 
-    /// Whether a head or a frame is incomplete.
+    /// Whether a head, a frame or a header block is incomplete.
     fn has_begun(&self) -> bool {
         let is_within_block = self.frames.as_ref().is_some_and(|frames| frames.is_within_block());
         is_within_block || (self.passing == 0 && !self.held.is_empty())
     }
 
-    /// Ready when a head is not complete in time.
+    /// Ready when an incomplete head has not arrived in time. Pending if no head is incomplete.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.has_begun() {
             return Poll::Pending;
@@ -243,16 +252,17 @@ impl<Io> Heads<Io> {
         self.late.get_or_insert_with(|| Box::pin(sleep(HEAD_TIME))).as_mut().poll(context)
     }
 
-    /// Passes on stored bytes, up to `most`; returns their number.
-    fn give(&mut self, most: usize, buffer: &mut ReadBuf<'_>) -> usize {
+    /// Passes on bytes of `held`, at most `most`, and returns their number.
+    fn pass_held(&mut self, most: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let given = most.min(self.held.len()).min(buffer.remaining());
         buffer.put_slice(&self.held[..given]);
-        self.take_held(given);
+        self.remove_held(given);
         given
     }
 
-    /// Removes bytes from the buffer. The buffer of an idle connection is freed.
-    fn take_held(&mut self, length: usize) {
+    /// Removes bytes from the beginning of `held`. Frees its memory if it becomes empty, because most connections are
+    /// idle.
+    fn remove_held(&mut self, length: usize) {
         self.held.drain(..length);
         if self.held.is_empty() {
             self.held = Vec::new();
@@ -260,13 +270,13 @@ impl<Io> Heads<Io> {
     }
 }
 
-/// Whether there is an empty line in a part of a head, after another line.
+/// Whether a part of a head contains an empty line after another line, which ends the head.
 fn has_end(part: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', part).any(|end| matches!(part[end + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
 impl<Io: AsyncRead + Unpin> Heads<Io> {
-    /// Reads more bytes; false at the end of the stream.
+    /// Reads more bytes to `held`; false at the end of the stream.
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut chunk = [0; CHUNK];
         let mut part = ReadBuf::new(&mut chunk);
@@ -275,7 +285,8 @@ impl<Io: AsyncRead + Unpin> Heads<Io> {
         Poll::Ready(Ok(!part.filled().is_empty()))
     }
 
-    /// Drops what a rejected client still sends, until it ends or its time is over.
+    /// Drops the bytes after a rejected request. Ready when the client has closed the connection, or [`MOST_DRAINED`]
+    /// or [`DRAIN_TIME`] is reached.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut chunk = [0; CHUNK];
         let (patience, drained) = self.draining.get_or_insert_with(|| (Box::pin(sleep(DRAIN_TIME)), 0));
@@ -291,6 +302,8 @@ impl<Io: AsyncRead + Unpin> Heads<Io> {
 }
 
 impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
+    /// Passes the next bytes on to hyper. Reads a whole head or header block before it passes any of it on. After a
+    /// rejected request, passes nothing on. Fails if a head does not arrive in time.
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -310,14 +323,14 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 return Poll::Ready(Ok(()));
             }
             if heads.passing > 0 && !heads.held.is_empty() {
-                heads.passing -= heads.give(heads.passing, buffer);
+                heads.passing -= heads.pass_held(heads.passing, buffer);
                 return Poll::Ready(Ok(()));
             }
             match heads.next {
                 // The rest of the head has to be read.
                 _ if heads.passing > 0 => {}
                 Next::Frame => {
-                    if !heads.slots.has_room(heads.link.poll()) {
+                    if !heads.slots.free_unused(heads.link.poll()) {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -328,18 +341,18 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 Next::Nothing => return Poll::Pending,
                 Next::Rest if heads.held.is_empty() => return Pin::new(&mut heads.io).poll_read(context, buffer),
                 Next::Rest => {
-                    heads.give(usize::MAX, buffer);
+                    heads.pass_held(usize::MAX, buffer);
                     return Poll::Ready(Ok(()));
                 }
                 Next::Body(left) if !heads.held.is_empty() => {
-                    let given = heads.give(usize::try_from(left).unwrap_or(usize::MAX), buffer) as u64;
+                    let given = heads.pass_held(usize::try_from(left).unwrap_or(usize::MAX), buffer) as u64;
                     heads.next = if given == left { Next::Head } else { Next::Body(left - given) };
                     return Poll::Ready(Ok(()));
                 }
                 Next::Preface | Next::Head => {
-                    // The parts of one request at a time.
+                    // Only the parts of one request at a time are in slots.
                     ready!(heads.slots.poll_empty(context));
-                    if heads.searched < heads.held.len() && heads.advance() {
+                    if heads.searched < heads.held.len() && heads.advance_head() {
                         continue;
                     }
                 }
@@ -367,6 +380,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Heads<Io> {
         Pin::new(&mut self.io).poll_flush(context)
     }
 
+    /// Closes the sending side. After a rejected request, then also drops what the client still sends: see
+    /// [`Heads::poll_drain`].
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.draining.is_none() {
             ready!(Pin::new(&mut self.io).poll_shutdown(context))?;

@@ -1,24 +1,25 @@
-//! Heads of HTTP/1.1 requests: where one ends, what follows it, and the head that hyper gets instead if it could not read this one.
+//! Parses the head of an HTTP/1.1 request: where it ends, what follows it, and the head that hyper gets instead if
+//! hyper does not accept this one.
 //!
-//! The parser is httparse, as in hyper, so both find the same end and the same headers in the same bytes. A head that
-//! hyper can read is passed on as it came. What hyper would reject, or could read in two ways, is rejected here.
+//! The parser is httparse, as in hyper, so both find the same end and the same headers. A head that hyper accepts is
+//! passed on unchanged. Heads that hyper would reject, or that are ambiguous, are rejected here.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, memory_of_head};
 use super::slots::{SLOT_HEADER, Slots, StoredParts};
 use super::target::Target;
 use crate::transport::head_error::HeadError;
 
-/// hyper reads this many headers without more memory for each request.
+/// The number of headers that hyper parses without allocating memory for more.
 const USUAL_FIELDS: usize = 90;
 
-/// The longest method, in bytes. hyper gets it whole.
+/// The longest method, in bytes. It is part of the head that hyper gets.
 const LONGEST_METHOD: usize = 1024;
 
-/// What hyper reads itself of the headers, beside the length of the body.
+/// The headers with their tokens that hyper reads itself, besides those for the length of the body.
 const READ_BY_HYPER: [(&str, &str); 3] =
     [("connection", "close"), ("connection", "keep-alive"), ("expect", "100-continue")];
 
@@ -34,19 +35,19 @@ pub(super) enum Following {
 /// A complete head.
 #[derive(Debug)]
 pub(super) struct CompleteHead {
-    /// Its bytes.
+    /// The length in bytes.
     pub(super) length: usize,
-    /// What hyper gets instead, if it is something else.
+    /// The head that hyper gets instead; `None`: hyper gets the same bytes.
     pub(super) instead: Option<Vec<u8>>,
     /// What follows it.
     pub(super) following: Following,
 }
 
-/// Reads a head; `None` if it is incomplete. What hyper cannot carry is stored in a slot, with the share that `share`
-/// takes.
+/// Parses the head at the beginning of `bytes`; `None` if it is incomplete. Parts that hyper cannot carry are stored
+/// in one of the `slots`. `share` takes the share of their memory.
 ///
 /// # Errors
-/// Why the request is rejected.
+/// The request is rejected.
 pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<CompleteHead>, HeadError> {
     let mut few = [EMPTY_HEADER; USUAL_FIELDS];
     let mut request = httparse::Request::new(&mut few);
@@ -66,7 +67,10 @@ pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<
     }
 }
 
-/// Checks a head, and stores headers and target that hyper would not accept.
+/// Checks a complete head, and stores headers and query if hyper would not accept them.
+///
+/// # Errors
+/// The request is rejected.
 fn convert(
     head: &[u8],
     request: &httparse::Request<'_, '_>,
@@ -76,7 +80,7 @@ fn convert(
     if head.len() > MOST_HEAD {
         return Err(super::bounds::too_long());
     }
-    let following = following(request)?;
+    let following = read_following(request)?;
     let method = request.method.unwrap_or_default();
     if method.len() > LONGEST_METHOD {
         return Err(HeadError::Malformed(format!(
@@ -85,7 +89,7 @@ fn convert(
     }
     let path = request.path.unwrap_or_default();
     let mut target = Target::read(path, false)?;
-    // Percent-encoded, a URL can be three times as long.
+    // Percent-encoding can make a URL three times as long.
     let is_long = head.len() + target.text.len().saturating_sub(path.len()) > USUAL_HEAD;
     if is_long && target.query.is_none() {
         target = Target::read(path, true)?;
@@ -97,7 +101,7 @@ fn convert(
             query: target.query.as_deref().map(Into::into),
             headers,
             rejection: None,
-            share: Some(share(taken_bytes(head.len(), request.headers.len()))?),
+            share: Some(share(memory_of_head(head.len(), request.headers.len()))?),
         })
     } else {
         None
@@ -113,7 +117,7 @@ fn convert(
         push(&[b"connection: close\r\n"]);
     }
     if has_many {
-        // What hyper reads itself, once: the headers of the client may be too many or too long for it.
+        // hyper gets only the headers that it reads itself, because all headers can be too many or too long for it.
         for (name, token) in READ_BY_HYPER {
             if has_token(request.headers, name, token) {
                 push(&[name.as_bytes(), b": ", token.as_bytes(), b"\r\n"]);
@@ -136,8 +140,12 @@ fn convert(
     Ok(CompleteHead { length: head.len(), instead: Some(instead), following })
 }
 
-/// Reads what follows a head. Stricter than hyper and Go, so that no other server in front can read it in another way.
-fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError> {
+/// Reads from the headers what follows a head. Stricter than hyper and Go, so that a proxy in front cannot read it in
+/// another way.
+///
+/// # Errors
+/// The headers about the body, the host or the slot are invalid, repeated or contradict each other.
+fn read_following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError> {
     let bad = |message: &str| Err(HeadError::Malformed(message.to_owned()));
     let (mut length, mut is_chunked, mut has_host) = (None, false, false);
     for Header { name, value } in &*request.headers {
@@ -152,7 +160,7 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError
             }
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case(b"chunked") || is_chunked {
-                let message = "the header Transfer-Encoding has another value than \"chunked\", which is the only one that is supported";
+                let message = "the header Transfer-Encoding must occur only once, with the value \"chunked\"";
                 return Err(HeadError::Unsupported(StatusCode::NOT_IMPLEMENTED, message.to_owned()));
             }
             is_chunked = true;
@@ -167,14 +175,14 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError
     match (length, is_chunked) {
         (Some(_), true) => bad("the request has Content-Length and Transfer-Encoding: send one of them"),
         (_, true) if request.version != Some(1) => bad("HTTP/1.0 has no Transfer-Encoding: send Content-Length"),
-        // HTTP/1.0 has none (RFC 9112, 3.2).
+        // HTTP/1.0 does not require a Host (RFC 9112, 3.2).
         _ if !has_host && request.version == Some(1) => bad("the request has no header Host: send one"),
         (_, true) => Ok(Following::Chunks),
         (length, false) => Ok(Following::Body(length.unwrap_or(0))),
     }
 }
 
-/// Whether a header of this name has a token in its list.
+/// Whether a header of this name has this token in its comma-separated list.
 fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
     let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
     values.any(|value| {
@@ -182,7 +190,10 @@ fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
     })
 }
 
-/// The headers as a map.
+/// Converts the headers to a map.
+///
+/// # Errors
+/// A header is invalid, or there are too many.
 fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, HeadError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for header in headers {
@@ -194,7 +205,8 @@ fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, HeadError> {
     Ok(map)
 }
 
-/// The error for bytes that are no head.
+/// Converts an error of the parser. `bytes`: the head, to find out whether it has an unsupported version of HTTP;
+/// empty for errors about headers.
 fn rejection(error: Error, bytes: &[u8]) -> HeadError {
     let message = match error {
         Error::TooManyHeaders => {
@@ -205,7 +217,7 @@ fn rejection(error: Error, bytes: &[u8]) -> HeadError {
             let message = "the request has a version of HTTP that is not supported: send HTTP/1.1 or HTTP/2";
             return HeadError::Unsupported(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message.to_owned());
         }
-        Error::HeaderName => "a header of the request has no valid name, or no colon directly after the name",
+        Error::HeaderName => "the request has a header with an invalid name, or with no colon directly after the name",
         Error::HeaderValue => "the value of a header has a control character, or continues in the next line",
         Error::NewLine => "a line of the request does not end with CR LF",
         Error::Token | Error::Version | Error::Status => {
@@ -216,7 +228,7 @@ fn rejection(error: Error, bytes: &[u8]) -> HeadError {
     HeadError::Malformed(message.to_owned())
 }
 
-/// Whether the first line ends with a version of HTTP in the right form.
+/// Whether the first line ends with an HTTP version of a valid form, such as `HTTP/3.0`.
 fn has_other_version(bytes: &[u8]) -> bool {
     let line = bytes.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     let version = line.split(|byte| *byte == b' ').nth(2).unwrap_or_default();

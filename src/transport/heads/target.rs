@@ -1,7 +1,9 @@
-//! The target of a request as Go's server reads it, in a form that `http::Uri` accepts.
+//! Converts the target of a request (its URL) to a form that `http::Uri` accepts, with the meaning that it has for
+//! Go's server.
 //!
-//! Go's `url.ParseRequestURI` takes every character but control characters, and a space ends the target. `http::Uri` rejects a few of
-//! them and takes `#` for the start of a fragment. Percent-encoded they mean the same to both, because Go decodes path and query.
+//! Go's `url.ParseRequestURI` accepts all characters except control characters, and a space ends the target.
+//! `http::Uri` rejects a few more, and treats `#` as the start of a fragment. These characters are percent-encoded.
+//! That does not change their meaning, because Go decodes path and query.
 
 use std::borrow::Cow;
 
@@ -12,24 +14,24 @@ use crate::transport::head_error::HeadError;
 /// The longest `http::Uri`, in bytes.
 pub(super) const LONGEST_URI: usize = u16::MAX as usize - 1;
 
-/// The longest path, in bytes. The rest of `http::Uri` is for the address of a server before it.
+/// The longest path, in bytes. The rest of `http::Uri` is for a scheme and a host in front of it.
 const LONGEST_PATH: usize = 60_000;
 
-/// A target that hyper can read.
+/// A target that hyper accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target<'t> {
-    /// Without the query if that is apart.
+    /// The target, without the query if `query` has it.
     pub(super) text: Cow<'t, str>,
-    /// The query, if `http::Uri` has no place for it.
+    /// The query, if the target is too long for `http::Uri`, or the caller stores the query separately.
     pub(super) query: Option<String>,
 }
 
 impl<'t> Target<'t> {
-    /// Parses a target. `is_apart`: the query is stored separately, whatever its length.
+    /// Parses a target. `splits_query`: returns the query separately, whatever its length.
     ///
     /// # Errors
-    /// 400 for what is no URL or has control characters, 414 for a path that is too long.
-    pub(super) fn read(target: &'t str, is_apart: bool) -> Result<Target<'t>, HeadError> {
+    /// 400 for a target that is not a URL or has control characters, 414 for a path that is too long.
+    pub(super) fn read(target: &'t str, splits_query: bool) -> Result<Target<'t>, HeadError> {
         let encoded = encode(target)?;
         let path_length = encoded.find('?').unwrap_or(encoded.len());
         if path_length > LONGEST_PATH {
@@ -38,13 +40,13 @@ impl<'t> Target<'t> {
             );
             return Err(HeadError::Unsupported(StatusCode::URI_TOO_LONG, message));
         }
-        let (text, query) = if encoded.len() > LONGEST_URI || (is_apart && path_length < encoded.len()) {
+        let (text, query) = if encoded.len() > LONGEST_URI || (splits_query && path_length < encoded.len()) {
             let query = encoded[path_length + 1..].to_owned();
             (Cow::Owned(encoded[..path_length].to_owned()), Some(query))
         } else {
             (encoded, None)
         };
-        // What begins with a slash has only characters that `http::Uri` accepts.
+        // A target that begins with a slash is valid: it has only characters that `http::Uri` accepts.
         if !text.starts_with('/') && text.parse::<Uri>().is_err() {
             return Err(not_a_url());
         }
@@ -58,15 +60,19 @@ pub(super) fn not_a_url() -> HeadError {
     HeadError::Malformed(message.to_owned())
 }
 
-/// Percent-encodes what `http::Uri` rejects in a path or in a query, `#`, and spaces, which only HTTP/2 can carry.
+/// Percent-encodes the characters that `http::Uri` rejects in a path or in a query, `#`, and spaces, which are
+/// possible only over HTTP/2.
+///
+/// # Errors
+/// 400 for control characters.
 fn encode(target: &str) -> Result<Cow<'_, str>, HeadError> {
-    let is_foreign = |byte: u8, is_query: bool| match byte {
+    let must_encode = |byte: u8, is_query: bool| match byte {
         b'<' | b'>' | b'#' | b' ' => true,
         b'"' => is_query,
         b'`' => !is_query,
         _ => byte.is_ascii_control(),
     };
-    if !target.bytes().any(|byte| is_foreign(byte, true) || is_foreign(byte, false)) {
+    if !target.bytes().any(|byte| must_encode(byte, true) || must_encode(byte, false)) {
         return Ok(Cow::Borrowed(target));
     }
     let (mut encoded, mut is_query) = (String::with_capacity(target.len() + 64), false);
@@ -75,7 +81,7 @@ fn encode(target: &str) -> Result<Cow<'_, str>, HeadError> {
             return Err(not_a_url());
         }
         match u8::try_from(character) {
-            Ok(byte) if byte.is_ascii() && is_foreign(byte, is_query) => {
+            Ok(byte) if byte.is_ascii() && must_encode(byte, is_query) => {
                 encoded.push('%');
                 for digit in [byte >> 4, byte & 0xf] {
                     encoded.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));

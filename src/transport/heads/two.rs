@@ -1,14 +1,14 @@
-//! Heads of HTTP/2 requests: header blocks are read, changed where hyper could not carry them, and written again.
+//! Decodes the header blocks of HTTP/2 requests, changes those that hyper would not accept, and encodes them again.
 //!
 //! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a
-//! connection is written again, because the table of a peer's encoder is here and not in h2. All other frames are
-//! passed on unchanged. Invalid frames go to h2 too, which knows the right error; where it cannot, the connection
-//! ends ([`FrameAction::Broken`]).
+//! connection is encoded again, because the dynamic table of the client's encoder is known here and not in h2. All
+//! other frames are passed on unchanged. Invalid frames are passed to h2 too, which responds with the right error. If
+//! that is not possible, the connection ends ([`FrameAction::Broken`]).
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, memory_of_head};
 use super::hpack;
 use super::hpack::{Broken, Decoder, Skipped};
 use super::slots::{SLOT_HEADER, Slots, StoredParts};
@@ -17,18 +17,20 @@ use crate::flow_control::connections::LONG_HEAD;
 use crate::flow_control::user::UserShare;
 use crate::transport::head_error::HeadError;
 
-/// The head of a frame.
+/// The length of the header of a frame, in bytes.
 const FRAME_HEAD: usize = 9;
 
-/// The longest payload of a frame, where no other one is announced.
+/// The longest payload of a frame, in bytes, for a server that announces no other maximum.
 const MOST_PAYLOAD: usize = 16 << 10;
 
-/// Fields up to this many bytes are passed on whole. A block can be much shorter than its fields.
+/// Fields up to this many bytes in total are passed on in the block. A block can be much shorter than its decoded
+/// fields.
 const USUAL_LIST: usize = 16 << 10;
 
-/// Frames of one block, at most. A peer can send empty ones.
+/// The maximum number of frames of one block. Without it, a client could send empty ones without an end.
 const MOST_FRAMES: usize = 1024;
 
+// Types and flags of frames (RFC 9113, 6).
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
@@ -36,62 +38,72 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
-/// A frame that h2 answers with the end of the connection: it continues nothing.
+/// A frame for which h2 ends the connection: a CONTINUATION without HEADERS before it.
 pub(super) const BROKEN: [u8; FRAME_HEAD] = [0, 0, 0, CONTINUATION, END_HEADERS, 0, 0, 0, 1];
 
-/// The fields that replace the first line of a request.
+/// The pseudo-headers, which replace the first line of a request.
 const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
 
-/// Fields about the connection, which h2 rejects.
+/// Headers about the connection, which h2 rejects.
 const OF_CONNECTION: [&str; 5] = ["connection", "transfer-encoding", "upgrade", "keep-alive", "proxy-connection"];
 
-/// Fields that h2 and hyper read themselves.
+/// Headers that h2 and hyper read themselves.
 const READ_BY_HYPER: [&[u8]; 3] = [b"content-length", b"expect", b"te"];
 
-/// What happens to the bytes that were read.
+/// How the bytes that were read are passed on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameAction {
-    /// More has to be read first.
+    /// More bytes must be read first.
     More,
     /// This many bytes are passed on unchanged.
     Pass(usize),
     /// This many bytes are replaced by these.
     Instead(usize, Vec<u8>),
-    /// The connection cannot continue.
+    /// The connection must end.
     Broken,
 }
 
-/// The frames of one connection.
+/// The state of the frames of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     decoder: Decoder,
+    /// The header block that is incomplete.
     block: Option<Block>,
 }
 
-/// A block that is being read.
+/// A header block that is being read.
 #[derive(Debug)]
 struct Block {
+    /// The number of the stream.
     stream: [u8; 4],
+    /// Whether the request has no body.
     ends_stream: bool,
+    /// The payload of all frames so far; empty once the block is rejected.
     bytes: Vec<u8>,
-    /// Bytes of all its frames.
+    /// The length of the payload of all frames so far.
     length: usize,
+    /// The number of frames so far.
     frames: usize,
+    /// The share of a long block's memory.
     share: Option<UserShare>,
+    /// Set once the block is rejected because of a limit.
     rejected: Option<Rejected>,
 }
 
-/// A block that does not fit. Other requests of the connection can be those of other users, so it continues.
+/// The state of a block that is rejected because of a limit. It is still decoded, because the connection continues:
+/// it can carry requests of other users.
 #[derive(Debug)]
 struct Rejected {
     skipped: Skipped,
     failure: HeadError,
+    /// Whether the block has a pseudo-header. If not, it has trailers.
     is_request: bool,
+    /// Whether the method is HEAD.
     is_head: bool,
 }
 
 impl Rejected {
-    /// Reads headers without storing them.
+    /// Decodes a part of the block without storing its fields.
     fn skip(&mut self, decoder: &mut Decoder, part: &[u8]) -> Result<(), Broken> {
         decoder.skip(&mut self.skipped, part, |name, value| {
             self.is_request |= name.starts_with(b":");
@@ -100,24 +112,27 @@ impl Rejected {
     }
 }
 
-/// The fields of a block.
+/// The fields of a block: pseudo-headers and headers.
 #[derive(Debug, Default)]
 struct Fields {
-    /// Which of [`PSEUDO`] it has, a bit for each.
+    /// The pseudo-headers that the block has: one bit for each entry of [`PSEUDO`].
     pseudo: u8,
-    /// Whether a field was read that is none of them.
+    /// Whether the block has a header that is not a pseudo-header.
     has_regular: bool,
-    /// Whether those are unknown, repeated, or not in front. The stream is then reset, as with Go's server.
+    /// Whether a pseudo-header is unknown, repeated, or after a header. The stream is then reset, as with Go's server.
     is_malformed: bool,
+    /// The names and values of all fields.
     text: Vec<u8>,
-    /// Where each begins, and the lengths of its name and value.
+    /// For each field, its position in `text`, and the lengths of its name and value.
     places: Vec<(usize, usize, usize)>,
-    /// The size by the rule of SETTINGS_MAX_HEADER_LIST_SIZE.
+    /// The size as for SETTINGS_MAX_HEADER_LIST_SIZE.
     size: usize,
+    /// Whether the fields exceed [`MOST_HEAD`] or [`MOST_FIELDS`]. Further fields are not stored.
     is_over: bool,
 }
 
 impl Fields {
+    /// Adds a field. Omits the header for slots, which clients cannot send.
     fn add(&mut self, name: &[u8], value: &[u8]) {
         if name.starts_with(b":") {
             let bit = PSEUDO.iter().position(|pseudo| *pseudo == name).map_or(0, |place| 1 << place);
@@ -136,21 +151,26 @@ impl Fields {
         }
     }
 
+    /// The names and values of the fields.
     fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.places.iter().map(|(begin, name, value)| self.text[*begin..begin + name + value].split_at(*name))
     }
 
+    /// Whether the method is HEAD.
     fn is_head(&self) -> bool {
         self.iter().any(|(name, value)| name == b":method" && value == b"HEAD")
     }
 
-    /// The headers without pseudo headers.
+    /// The headers, without pseudo-headers.
+    ///
+    /// # Errors
+    /// A header is invalid, or not allowed in HTTP/2.
     fn headers(&self) -> Result<HeaderMap, HeadError> {
         let bad = |message: &str| HeadError::Malformed(message.to_owned());
         let mut map = HeaderMap::with_capacity(self.places.len());
         for (name, value) in self.iter().filter(|(name, _)| !name.starts_with(b":")) {
             let name =
-                HeaderName::from_lowercase(name).map_err(|_| bad("a header of the request has no valid name"))?;
+                HeaderName::from_lowercase(name).map_err(|_| bad("the request has a header with an invalid name"))?;
             let value =
                 HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
             if OF_CONNECTION.contains(&name.as_str()) {
@@ -162,7 +182,7 @@ impl Fields {
     }
 }
 
-/// The error for a head that is too long.
+/// The error for a head that exceeds [`MOST_HEAD`] or [`MOST_FIELDS`].
 fn too_long() -> HeadError {
     let message = format!(
         "the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less"
@@ -176,7 +196,8 @@ impl Frames {
         self.block.is_some()
     }
 
-    /// Processes the beginning of what was read; `share` takes the share of a long head.
+    /// Processes the first frame in `held`, the bytes that were read. Stores parts of requests in `slots`; `share`
+    /// takes the share of a long head.
     pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> FrameAction {
         let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
             return FrameAction::More;
@@ -192,7 +213,7 @@ impl Frames {
         if *kind == HEADERS {
             match without_padding(payload, *flags) {
                 Some(fragment) => payload = fragment,
-                // h2 answers padding that is longer than the frame.
+                // h2 responds to padding that is longer than the frame.
                 None => return FrameAction::Pass(FRAME_HEAD + length),
             }
         }
@@ -225,7 +246,7 @@ impl Frames {
                 Err(failure) => {
                     let skipped = Skipped::default();
                     let mut rejected = Rejected { skipped, failure, is_request: false, is_head: false };
-                    // Without this block the next one could not be read.
+                    // The dynamic table needs this block to decode the next one.
                     if rejected.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
                         return FrameAction::Broken;
                     }
@@ -242,31 +263,33 @@ impl Frames {
         }
     }
 
-    /// The frames that replace a block; `None` if it cannot be read.
+    /// The frames that replace a complete block; `None` if it cannot be decoded.
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
         if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
-            let written = if is_request { rejected(failure, is_head, slots) } else { malformed() };
-            return skipped.is_complete().then(|| frames(&written, block.stream, block.ends_stream));
+            let written = if is_request { rejected_block(failure, is_head, slots) } else { malformed_block() };
+            return skipped.is_complete().then(|| encode_frames(&written, block.stream, block.ends_stream));
         }
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
         drop(block.share);
         let is_request = fields.pseudo != 0;
         let written = if fields.is_malformed || (!is_request && (fields.is_over || fields.size > USUAL_LIST)) {
-            malformed()
+            malformed_block()
         } else if is_request {
-            request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, fields.is_head(), slots))
+            request_block(&fields, slots, share)
+                .unwrap_or_else(|failure| rejected_block(failure, fields.is_head(), slots))
         } else {
             // Trailers, which h2 stores until the body is read.
             let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
             fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
             written
         };
-        Some(frames(&written, block.stream, block.ends_stream))
+        Some(encode_frames(&written, block.stream, block.ends_stream))
     }
 }
 
-/// The fragment in the payload of a HEADERS frame.
+/// The part of a header block in the payload of a HEADERS frame, without padding and priority. `None`: the payload is
+/// shorter than its padding.
 fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
     let mut padding = 0;
     if flags & PADDED != 0 {
@@ -279,8 +302,11 @@ fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
     payload.get(..payload.len().checked_sub(padding)?)
 }
 
-/// A block for a request that hyper can carry.
-fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, HeadError> {
+/// A block that hyper accepts, for a request with these fields. Stores its other parts in a slot.
+///
+/// # Errors
+/// The request is rejected.
+fn request_block(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, HeadError> {
     if fields.is_over {
         return Err(too_long());
     }
@@ -291,7 +317,7 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
     let query = target.as_ref().and_then(|target| target.query.as_deref());
     let number = if query.is_some() || has_many {
         let headers = if has_many { Some(fields.headers()?) } else { None };
-        let share = share(taken_bytes(fields.text.len(), fields.places.len()))?;
+        let share = share(memory_of_head(fields.text.len(), fields.places.len()))?;
         Some(slots.store(StoredParts { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
     } else {
         None
@@ -312,11 +338,11 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
     Ok(written)
 }
 
-/// A block for a request that is rejected.
-fn rejected(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
+/// The block for a request that is rejected, with the error in a slot. `is_head`: the method is HEAD.
+fn rejected_block(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
     let number = slots.store(StoredParts::rejected(failure)).to_string();
     let method = if is_head { "HEAD" } else { "GET" };
-    block(&[
+    encode_block(&[
         (":method", method),
         (":scheme", "http"),
         (":authority", "rejected"),
@@ -326,19 +352,19 @@ fn rejected(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
 }
 
 /// A block for which h2 resets the stream with PROTOCOL_ERROR.
-fn malformed() -> Vec<u8> {
-    block(&[("malformed", ""), (":method", "GET")])
+fn malformed_block() -> Vec<u8> {
+    encode_block(&[("malformed", ""), (":method", "GET")])
 }
 
-/// An HPACK block of these fields.
-fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+/// Encodes these fields as a header block.
+fn encode_block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut written = Vec::new();
     fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
     written
 }
 
-/// An HPACK block as frames.
-fn frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
+/// Splits a header block into a HEADERS frame and CONTINUATION frames.
+fn encode_frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
     let mut written = Vec::with_capacity(block.len() + FRAME_HEAD * (1 + block.len() / MOST_PAYLOAD));
     let mut rest = block;
     loop {

@@ -17,7 +17,7 @@ pub struct MetricSample<'a> {
 }
 
 impl MetricSample<'_> {
-    /// A label's value; `None` when the sample has no such label, which Prometheus reads as an empty text.
+    /// A label's value; `None` if the sample has no such label, which Prometheus treats as an empty value.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| &**value)
     }
@@ -34,14 +34,14 @@ pub enum SampleError {
     Value,
 }
 
-/// The name at the start of a line; empty for blank lines and comments.
+/// The name of the metric at the start of a line; empty for blank lines and comments.
 pub fn name(line: &str) -> &str {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == ':';
-    let end = line.find(|letter: char| !is_part(letter)).unwrap_or(line.len());
+    let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == ':';
+    let end = line.find(|character: char| !is_part(character)).unwrap_or(line.len());
     &line[..end]
 }
 
-/// Reads a line that has a [`name`]. Ignores a timestamp after the value.
+/// Parses a line that begins with the name of a metric. Ignores a timestamp after the value.
 ///
 /// # Errors
 /// [`SampleError`].
@@ -53,7 +53,7 @@ pub fn sample(line: &str) -> Result<MetricSample<'_>, SampleError> {
         rest = inside.trim_start();
         while !rest.starts_with('}') {
             let (label, after) = rest.split_once('=').ok_or(SampleError::Labels)?;
-            let (value, after) = quoted(after.trim_start())?;
+            let (value, after) = parse_quoted(after.trim_start())?;
             labels.push((label.trim(), value));
             rest = after.trim_start();
             match rest.strip_prefix(',') {
@@ -69,25 +69,25 @@ pub fn sample(line: &str) -> Result<MetricSample<'_>, SampleError> {
     Ok(MetricSample { name, labels, value })
 }
 
-/// A text in double quotes, and the rest after it.
-fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), SampleError> {
+/// Parses a string in double quotes at the start of `text`. Returns its value, and the text after it.
+fn parse_quoted(text: &str) -> Result<(Cow<'_, str>, &str), SampleError> {
     let text = text.strip_prefix('"').ok_or(SampleError::Labels)?;
     let end = text.find(['"', '\\']).ok_or(SampleError::Labels)?;
     if text.as_bytes()[end] == b'"' {
         return Ok((Cow::Borrowed(&text[..end]), &text[end + 1..]));
     }
     let mut value = String::new();
-    let mut letters = text.char_indices();
-    while let Some((position, letter)) = letters.next() {
-        match letter {
+    let mut characters = text.char_indices();
+    while let Some((position, character)) = characters.next() {
+        match character {
             '"' => return Ok((Cow::Owned(value), &text[position + 1..])),
-            '\\' => match letters.next().ok_or(SampleError::Labels)?.1 {
+            '\\' => match characters.next().ok_or(SampleError::Labels)?.1 {
                 'n' => value.push('\n'),
                 // A backslash or a quote. Prometheus does not unescape others.
                 escaped @ ('\\' | '"') => value.push(escaped),
                 other => value.extend(['\\', other]),
             },
-            letter => value.push(letter),
+            character => value.push(character),
         }
     }
     Err(SampleError::Labels)

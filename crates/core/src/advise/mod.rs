@@ -19,13 +19,13 @@ use scrape::{ResourceCounts, ResourceName, Scrape};
 pub struct Advice {
     /// The resource.
     pub resource: ResourceName,
-    /// Its share of the cost of all resources, 0 to 1. This is the mean of its shares of the objects that clients of
-    /// watches store, of the events sent, and of the time of lists. A part that is zero for all resources does not
-    /// count.
+    /// Its share of the cost of all resources, 0 to 1. This is the mean of three shares: of the objects that clients of
+    /// watches store, of the events sent, and of the time of lists. Amounts that are zero for all resources are left
+    /// out.
     pub share: f64,
     /// The counts from which the share is computed.
     pub counts: ResourceCounts,
-    /// Whether a FieldCache names it; `None`: unknown.
+    /// Whether a FieldCache names the resource; `None`: unknown.
     pub is_cached: Option<bool>,
     /// The reason of its rank: one sentence, without a full stop.
     pub reason: String,
@@ -34,15 +34,18 @@ pub struct Advice {
 /// A part of the cost of reading. Each has its own unit, so that only shares can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
+    /// Objects that the clients of watches store, as a number.
     Copies,
+    /// Events sent to watches, as a number.
     Events,
+    /// The time of lists, in seconds.
     ListTime,
 }
 
 impl Part {
     const ALL: [Part; 3] = [Part::Copies, Part::Events, Part::ListTime];
 
-    /// The amount of this part that a resource has.
+    /// The amount of this part in the counts of a resource, in the unit of the part.
     fn amount_in(self, counts: &ResourceCounts) -> f64 {
         match self {
             Part::Copies => counts.copies(),
@@ -52,18 +55,19 @@ impl Part {
     }
 }
 
-/// The resources that are read, the most expensive first. `cached` are those that FieldCaches name; `None`: unknown.
+/// Ranks the resources that clients read, the most expensive first. `cached` are the resources that FieldCaches name;
+/// `None`: unknown.
 pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Advice> {
     let totals =
         Part::ALL.map(|part| (part, scrape.resources.values().map(|counts| part.amount_in(counts)).sum::<f64>()));
-    let happened: Vec<(Part, f64)> = totals.into_iter().filter(|(_, total)| *total > 0.0).collect();
+    let non_zero: Vec<(Part, f64)> = totals.into_iter().filter(|(_, total)| *total > 0.0).collect();
     let mut rows: Vec<Advice> = scrape
         .resources
         .iter()
         .filter(|(_, counts)| counts.is_read())
         .map(|(resource, counts)| {
             let shares: Vec<(Part, f64)> =
-                happened.iter().map(|(part, total)| (*part, part.amount_in(counts) / total)).collect();
+                non_zero.iter().map(|(part, total)| (*part, part.amount_in(counts) / total)).collect();
             let share = match shares.len() {
                 0 => 0.0,
                 parts => shares.iter().map(|(_, share)| share).sum::<f64>() / parts as f64,
@@ -72,7 +76,7 @@ pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Adv
             let greatest = shares.into_iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
             let mut reason = reason(greatest.map(|(part, _)| part), counts);
             if is_cached == Some(true) {
-                reason.push_str("; it is cached, so these clients could read from fieldcache");
+                reason.push_str("; the resource is cached, so these clients could read from fieldcache");
             }
             Advice { resource: resource.clone(), share, counts: counts.clone(), is_cached, reason }
         })
@@ -81,7 +85,7 @@ pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Adv
     rows
 }
 
-/// Why a cache would help: the largest part of the load, as a sentence.
+/// A sentence about `part`, the largest part of the load of a resource; `None`: all parts are zero.
 fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     let watches = plural(counts.watches, "watch", "watches");
     match part {
@@ -125,7 +129,7 @@ fn plural(count: f64, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1.0 { one } else { many })
 }
 
-/// A count as text: `1,234,567`.
+/// A count as text: `1,234,567`. Fractions are rounded, and negative counts are 0.
 pub fn number(count: f64) -> String {
     let digits = format!("{:.0}", count.max(0.0));
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -33,7 +33,7 @@ impl ResourceName {
         ResourceName { resource: resource.to_owned(), group: group.to_owned() }
     }
 
-    /// From `PLURAL.GROUP`, or `PLURAL` of the core group.
+    /// Parses `PLURAL.GROUP`, or `PLURAL` for the core group.
     pub fn parse(text: &str) -> ResourceName {
         let (resource, group) = text.split_once('.').unwrap_or((text, ""));
         ResourceName::new(resource, group)
@@ -71,7 +71,8 @@ pub struct ResourceCounts {
 }
 
 impl ResourceCounts {
-    /// Most copies of objects that the clients of watches hold. Metrics do not contain selectors.
+    /// The maximum number of copies of objects that the clients of open watches hold. Selectors can reduce the actual
+    /// number, but metrics do not contain them.
     pub fn copies(&self) -> f64 {
         let objects = self.objects.unwrap_or_default();
         objects * (self.watches - self.single_watches).max(0.0) + objects.min(1.0) * self.single_watches
@@ -82,7 +83,8 @@ impl ResourceCounts {
         self.watches > 0.0 || self.events > 0.0 || self.lists > 0.0
     }
 
-    /// The difference of the counters to an earlier scrape. Gauges stay.
+    /// The increase of the counters since an earlier scrape, at least 0. The number of objects and of open watches
+    /// stay.
     fn since(&self, earlier: &ResourceCounts) -> ResourceCounts {
         let difference = |now: f64, before: f64| (now - before).max(0.0);
         ResourceCounts {
@@ -116,7 +118,7 @@ pub enum ScrapeError {
         line: usize,
         /// What is invalid.
         cause: SampleError,
-        /// Its beginning.
+        /// The beginning of the line.
         text: String,
     },
     /// Metrics of another program.
@@ -164,15 +166,16 @@ const METRICS: [(&str, Target, Option<&str>); 13] = [
 
 /// How a sample names its resource.
 enum Named {
+    /// By plural name and group.
     Resource(ResourceName),
-    /// A group and a kind.
+    /// By group and kind.
     Kind(String, String),
-    /// By the prefix of its keys in etcd.
+    /// By the prefix of its keys in etcd, without a leading slash.
     Prefix(String),
 }
 
 impl Scrape {
-    /// Reads the whole text.
+    /// Parses all metrics of a kube-apiserver, as it serves them at `/metrics`.
     ///
     /// # Errors
     /// [`ScrapeError`].
@@ -244,7 +247,8 @@ impl Scrape {
     }
 }
 
-/// Adds the value of a sample to the counts of its resource.
+/// Adds the value of a sample to the counts of its resource. `is_single`: the sample is about requests for one object
+/// by its name.
 fn add(counts: &mut ResourceCounts, target: Target, value: f64, is_single: bool) {
     match target {
         // Two metrics have the same number. Minus one means that counting failed.
@@ -265,7 +269,7 @@ fn add(counts: &mut ResourceCounts, target: Target, value: f64, is_single: bool)
     }
 }
 
-/// The resource that a sample is about, from its labels.
+/// How the labels of a sample name its resource; `None` if the sample is not about a resource.
 fn named(sample: &MetricSample<'_>) -> Option<Named> {
     match (sample.label("group"), sample.label("resource"), sample.label("kind"), sample.label("resource_prefix")) {
         // Requests without a resource have an empty one.
@@ -278,7 +282,8 @@ fn named(sample: &MetricSample<'_>) -> Option<Named> {
     }
 }
 
-/// The resource of a kind, guessed as Kubernetes does (`meta.UnsafeGuessKindToResource`), if it exists.
+/// The resource of a kind, guessed from the kind as Kubernetes does (`meta.UnsafeGuessKindToResource`). `None` if
+/// `resources` does not have it.
 fn by_kind(resources: &BTreeMap<ResourceName, ResourceCounts>, group: &str, kind: &str) -> Option<ResourceName> {
     let singular = kind.to_lowercase();
     let guess = match singular.as_str() {
@@ -292,8 +297,9 @@ fn by_kind(resources: &BTreeMap<ResourceName, ResourceCounts>, group: &str, kind
     Some(ResourceName::new(&guess, group)).filter(|guess| resources.contains_key(guess))
 }
 
-/// The resource of a prefix. Custom resources have their group in it. Built-in ones have only their plural, and a few a
-/// historical name of it (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
+/// The resource whose keys in etcd have this prefix; `None` if `resources` has no such built-in resource. The prefix of
+/// custom resources has their group. That of built-in ones is the plural, or for a few of them a historical name
+/// (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
 fn by_prefix(resources: &BTreeMap<ResourceName, ResourceCounts>, prefix: &str) -> Option<ResourceName> {
     let plural = match prefix {
         "controllers" => "replicationcontrollers",

@@ -232,7 +232,7 @@ fn the_reason_is_the_greatest_part() {
     );
     assert_eq!(rows.iter().map(|row| row.is_cached).collect::<Vec<_>>(), [Some(true), Some(false)]);
     assert!(
-        rows[0].reason.ends_with("; it is cached, so these clients could read from fieldcache"),
+        rows[0].reason.ends_with("; the resource is cached, so these clients could read from fieldcache"),
         "{}",
         rows[0].reason
     );

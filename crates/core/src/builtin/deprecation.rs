@@ -9,9 +9,9 @@
 pub struct Deprecation {
     /// The version.
     pub version: &'static str,
-    /// The minor release that deprecates it.
+    /// The minor release of Kubernetes 1 that deprecates it.
     pub since: u64,
-    /// The minor release that removes it, if upstream has decided that.
+    /// The minor release of Kubernetes 1 that removes it; `None` if upstream has not decided that.
     pub removed: Option<u64>,
     /// The replacement that users should use.
     pub replacement: Replacement,
@@ -20,18 +20,18 @@ pub struct Deprecation {
 /// The replacement that a warning recommends.
 #[derive(Clone, Copy, Debug)]
 pub enum Replacement {
-    /// It names none.
+    /// The warning recommends none.
     None,
     /// The same kind in `v1` of its group.
     V1,
-    /// The same, from this minor release on.
+    /// As `V1`, but only servers of this minor release or a later one recommend it.
     V1Since(u64),
-    /// Another kind.
+    /// Another group, version and kind, as the warning writes them.
     Other(&'static str),
 }
 
 impl Deprecation {
-    /// The warning of a server of Kubernetes 1.`minor` about a kind of that group.
+    /// The warning of a server of Kubernetes 1.`minor` about this version of `kind`. `group` is empty for core.
     pub(super) fn warning(&self, group: &str, kind: &str, minor: u64) -> String {
         let slash = if group.is_empty() { "" } else { "/" };
         let mut text = format!("{group}{slash}{} {kind} is deprecated in v1.{}+", self.version, self.since);

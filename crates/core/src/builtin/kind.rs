@@ -28,7 +28,7 @@ pub struct BuiltinKind {
     pub name_rule: NameRule,
     /// Its selectable fields; `None`: metadata.name and metadata.namespace only.
     pub fields: Option<&'static BuiltinFields>,
-    /// The members of an object in which nothing is set.
+    /// The fields that Go writes for an object in which nothing is set.
     pub zero_values: ZeroValues,
     /// Columns and cells of its tables.
     pub printer: &'static Printer,
@@ -39,7 +39,7 @@ pub struct BuiltinKind {
     pub versions: &'static [ServedVersion],
 }
 
-/// The members that a kind's Go type always writes, as they follow the metadata, without braces.
+/// The JSON fields that a kind's Go type always writes after the metadata, without braces.
 ///
 /// They are those of Kubernetes 1.36 (`k8s.io/api`, fields without `omitempty` or `omitzero`). A bookmark is such an
 /// object with a version (apiserver `storage/cacher/cacher.go`).
@@ -47,11 +47,12 @@ pub struct BuiltinKind {
 pub enum ZeroValues {
     /// The same in every version; empty if there are none.
     OfAll(&'static str),
-    /// Versions, each with its members.
+    /// A pair for each version: its name and its fields. Versions that are not listed have none.
     OfVersions(&'static [(&'static str, &'static str)]),
 }
 
-/// The default row. A row of the table states only what differs and copies the rest from here.
+/// The default row, which also holds for kinds that are not in the table. A row of the table states only what differs,
+/// and copies the rest from here.
 pub(super) const UNLISTED: BuiltinKind = BuiltinKind {
     group: "",
     kind: "",

@@ -19,7 +19,8 @@ pub fn extractor(group: &str, version: &str, kind: &str) -> Extractor {
     Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version)
 }
 
-/// The selectable fields that a kind publishes in one version.
+/// The selectable fields that a kind publishes in one version: metadata.name and metadata.namespace for kinds that are
+/// not in the table. The description of metadata.namespace depends on `scope`.
 pub fn published_fields(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<PublishedField> {
     builtin::published(find(group, kind).and_then(|row| row.fields_of(version)), scope)
 }
@@ -30,13 +31,13 @@ pub fn printer(group: &str, resource: &str) -> &'static Printer {
     row.map_or(printer::NAME_AND_AGE, |row| row.printer)
 }
 
-/// The syntax of the names of a kind's objects.
+/// The syntax of the names of a kind's objects: a DNS subdomain for kinds that are not in the table.
 pub fn name_rule(group: &str, kind: &str) -> NameRule {
     find(group, kind).map_or(UNLISTED.name_rule, |row| row.name_rule)
 }
 
-/// The members, besides kind, apiVersion and metadata, of an object in which nothing is set. Without braces; empty if
-/// there are none.
+/// The JSON fields that Go writes after kind, apiVersion and metadata for an object in which nothing is set. Without
+/// braces; empty if there are none, and for kinds and versions that are not in the table.
 pub fn zero_values(group: &str, version: &str, kind: &str) -> &'static str {
     match find(group, kind).map(|row| row.zero_values) {
         None => "",

@@ -19,7 +19,8 @@ type Object = Map<String, Value>;
 
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
-/// k8s-openapi requires the name that these refer to; Kubernetes defaults it to the empty text.
+/// Definitions of core/v1 whose `name` is optional, because Kubernetes defaults it to the empty string. k8s-openapi
+/// requires it.
 const NAME_IS_OPTIONAL: [&str; 8] = [
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
@@ -30,6 +31,7 @@ const NAME_IS_OPTIONAL: [&str; 8] = [
     "SecretKeySelector",
     "SecretProjection",
 ];
+/// The media types of responses.
 const PRODUCES: &[&str] = &["application/json"];
 
 /// The definitions and descriptions that the documents of custom resources share in folder mode.
@@ -44,7 +46,7 @@ pub fn published() -> &'static Object {
         let mut published: Object = generated()
             .iter()
             .map(|(name, definition)| {
-                let mut definition = publish(definition);
+                let mut definition = wrap_references(definition);
                 if let (Some(either), Value::Object(definition)) = (int_or_string(name), &mut definition) {
                     definition.remove(INT_OR_STRING);
                     definition.extend(either);
@@ -53,7 +55,7 @@ pub fn published() -> &'static Object {
             })
             .collect();
         for kind in served_kinds() {
-            let list = list(kind, &published);
+            let list = list_schema(kind, &published);
             published.insert(list_definition(kind), list);
             if let Some(Value::Object(definition)) = published.get_mut(&*kind.definition()) {
                 definition.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.row.kind)]));
@@ -75,7 +77,7 @@ pub fn published() -> &'static Object {
     })
 }
 
-/// The OpenAPI v3 document of a built-in group-version.
+/// The OpenAPI v3 document of a built-in group-version; `None` if folder mode serves no kind of it.
 pub fn v3_document(group_version: &GroupVersion) -> Option<Value> {
     let of_group = || served_kinds().iter().filter(|kind| kind.group_version() == *group_version);
     of_group().next()?;
@@ -112,7 +114,7 @@ pub fn v2_document() -> Value {
 
 /// The schema of a built-in kind with every reference resolved, without descriptions: for checking, pruning and
 /// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one preserves unknown
-/// fields.
+/// fields. `None` if folder mode does not serve the kind.
 pub fn structural_schema(group: &str, version: &str, kind: &str) -> Option<Value> {
     let name = served::find(group, version, kind)?.definition();
     Some(resolve(generated().get(&*name)?, &mut vec![name.into_owned()]))
@@ -175,21 +177,26 @@ fn generated() -> &'static Object {
         generator.subschema_for::<Scale>();
         let mut generated = generator.take_definitions(false);
         for kind in served_kinds() {
-            require(&mut generated, &kind.definition(), |required| required.retain(|name| name != "metadata"));
+            change_required(&mut generated, &kind.definition(), |required| required.retain(|name| name != "metadata"));
         }
         for name in NAME_IS_OPTIONAL {
-            require(&mut generated, &format!("io.k8s.api.core.v1.{name}"), |required| {
+            change_required(&mut generated, &format!("io.k8s.api.core.v1.{name}"), |required| {
                 required.retain(|property| property != "name");
             });
         }
-        require(&mut generated, "io.k8s.api.core.v1.Event", |required| required.insert(0, Value::from("metadata")));
-        require(&mut generated, "io.k8s.api.events.v1.Event", |required| required.push(Value::from("eventTime")));
+        change_required(&mut generated, "io.k8s.api.core.v1.Event", |required| {
+            required.insert(0, Value::from("metadata"));
+        });
+        change_required(&mut generated, "io.k8s.api.events.v1.Event", |required| {
+            required.push(Value::from("eventTime"));
+        });
         generated
     })
 }
 
-/// Changes `required` of a definition.
-fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
+/// Applies `change` to the `required` list of the definition `name`, and removes the list if it is empty then. Does
+/// nothing if there is no such definition.
+fn change_required(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
     let Some(Value::Object(definition)) = definitions.get_mut(name) else { return };
     let Value::Array(required) = definition.entry("required").or_insert_with(|| json!([])) else { return };
     change(required);
@@ -198,6 +205,7 @@ fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Va
     }
 }
 
+/// The paths of a kind in an OpenAPI document, with the operations that a folder serves.
 fn operations_of(kind: &ServedKind) -> Vec<operations::Path> {
     let resource = operations::PublishedResource {
         group: kind.row.group,
@@ -212,7 +220,8 @@ fn operations_of(kind: &ServedKind) -> Vec<operations::Path> {
     operations::read_only(&resource, parameters())
 }
 
-fn list(kind: &ServedKind, published: &Object) -> Value {
+/// The definition of a list of a kind. `published` has the definition of its items.
+fn list_schema(kind: &ServedKind, published: &Object) -> Value {
     let shared = Shared { definitions: published, parameters: parameters() };
     let items = format!("List of {}.", kind.row.plural);
     let mut list =
@@ -221,43 +230,49 @@ fn list(kind: &ServedKind, published: &Object) -> Value {
     Value::Object(list)
 }
 
+/// The name of the definition of a list of a kind, such as `io.k8s.api.core.v1.PodList`.
 fn list_definition(kind: &ServedKind) -> String {
     let definition = kind.definition();
     let package = definition.strip_suffix(kind.row.kind).unwrap_or(&definition);
     format!("{package}{}", kind.list_kind())
 }
 
+/// An entry of `x-kubernetes-group-version-kind`. `name` is the kind of the objects, or of their list.
 fn group_version_kind(kind: &ServedKind, name: &str) -> Value {
     json!({"group": kind.row.group, "version": kind.version, "kind": name})
 }
 
+/// The `info` of a document.
 fn info() -> Value {
     json!({"title": "Kubernetes", "version": "1.36"})
 }
 
+/// The security scheme `BearerToken`.
 fn bearer_token() -> Value {
     json!({"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"})
 }
 
-/// Wraps references that have something beside them, as OpenAPI 3.0 demands.
-fn publish(value: &Value) -> Value {
+/// A copy of a schema in which each `$ref` with other keywords beside it is in an `allOf`, as OpenAPI 3.0 requires.
+fn wrap_references(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
-            let mut published: Object = object.iter().map(|(key, member)| (key.clone(), publish(member))).collect();
-            if published.len() > 1
-                && let Some(reference) = published.get("$ref").filter(|reference| reference.is_string()).cloned()
+            let mut wrapped: Object =
+                object.iter().map(|(key, member)| (key.clone(), wrap_references(member))).collect();
+            if wrapped.len() > 1
+                && let Some(reference) = wrapped.get("$ref").filter(|reference| reference.is_string()).cloned()
             {
-                published.remove("$ref");
-                published.insert("allOf".to_owned(), json!([{"$ref": reference}]));
+                wrapped.remove("$ref");
+                wrapped.insert("allOf".to_owned(), json!([{"$ref": reference}]));
             }
-            Value::Object(published)
+            Value::Object(wrapped)
         }
-        Value::Array(items) => items.iter().map(publish).collect(),
+        Value::Array(items) => items.iter().map(wrap_references).collect(),
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
     }
 }
 
-/// How Kubernetes publishes the two types that are written as a string or a number.
+/// The keywords of the two definitions whose values are a string or a number, as Kubernetes publishes them. `None` for
+/// the name of any other definition.
 fn int_or_string(name: &str) -> Option<Object> {
     let published = match name {
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => {
@@ -269,7 +284,9 @@ fn int_or_string(name: &str) -> Option<Object> {
     published.as_object().cloned()
 }
 
-/// Puts definitions in the place of references. `open` holds the names on the way to this value.
+/// A copy of a schema without descriptions, and with definitions in the place of references. `open` has the names of
+/// the definitions that contain this value. A reference to one of them, or to an unknown definition, becomes a schema
+/// that preserves unknown fields.
 fn resolve(value: &Value, open: &mut Vec<String>) -> Value {
     match value {
         Value::Object(object) => {

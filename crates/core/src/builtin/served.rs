@@ -18,12 +18,12 @@ pub struct ServedKind {
     pub row: &'static BuiltinKind,
     /// The version.
     pub version: &'static str,
-    /// Its type.
+    /// The type of k8s-openapi for this version.
     pub(super) served: &'static ServedVersion,
 }
 
 impl ServedKind {
-    /// Kind of a list.
+    /// The kind of a list of these objects, such as `PodList`.
     pub fn list_kind(&self) -> &'static str {
         self.served.list_kind
     }
@@ -43,7 +43,7 @@ impl ServedKind {
         GroupVersion::new(self.row.group, self.version)
     }
 
-    /// The name of its definition in OpenAPI documents.
+    /// The name of its definition in OpenAPI documents, such as `io.k8s.api.core.v1.Pod`.
     pub fn definition(&self) -> Cow<'static, str> {
         (self.served.definition)()
     }
@@ -69,13 +69,13 @@ pub fn served_kinds() -> &'static [ServedKind] {
     &SERVED
 }
 
-/// The served kind of that group, version and kind.
+/// The served kind of that group, version and kind; `None` if folder mode does not serve it.
 pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static ServedKind> {
     let is_it = |known: &&ServedKind| known.row.group == group && known.version == version && known.row.kind == kind;
     served_kinds().iter().find(is_it)
 }
 
-/// Group-versions in the order of [`served_kinds`].
+/// The group-versions of all served kinds, each once, in the order of [`served_kinds`].
 pub fn group_versions() -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = served_kinds().iter().map(ServedKind::group_version).collect();
     found.dedup();

@@ -8,13 +8,13 @@ use schemars::{JsonSchema, SchemaGenerator};
 /// One version of a kind, with k8s-openapi's type.
 #[derive(Clone, Copy, Debug)]
 pub struct ServedVersion {
-    /// Version.
+    /// The version, such as `v1`.
     pub(super) version: &'static str,
-    /// Kind of a list.
+    /// The kind of a list of its objects, such as `PodList`.
     pub(super) list_kind: &'static str,
     /// Adds its schema, and those it refers to, to a generator. For `schemas`.
     pub(super) add_schema: fn(&mut SchemaGenerator),
-    /// Names its definition, such as `io.k8s.api.core.v1.Pod`. For `schemas`.
+    /// Returns the name of its definition, such as `io.k8s.api.core.v1.Pod`. For `schemas`.
     pub(super) definition: fn() -> Cow<'static, str>,
     /// Group, kind, plural name and the type of the scope, as k8s-openapi has them. For the test of the table.
     #[cfg(test)]

@@ -81,7 +81,7 @@ pub struct CrdVersion {
     pub scale: Option<Value>,
     /// additionalPrinterColumns, in order.
     pub printer_columns: Vec<PrinterColumn>,
-    /// selectableFields[].jsonPath, in order; an entry without one, or with null, is the empty text.
+    /// selectableFields[].jsonPath, in order; an entry without a path, or with null, is the empty string.
     pub selectable_fields: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct PrinterColumn {
     pub json_path: String,
 }
 
-/// Why a document is no readable CustomResourceDefinition.
+/// Why a document cannot be read as a CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct Malformed {
@@ -116,12 +116,13 @@ impl Crd {
     /// Reads a document whose kind is CustomResourceDefinition.
     ///
     /// # Errors
-    /// [`Malformed`] names the first field of another type than declared, or a missing name.
+    /// [`Malformed`] names the first field that is missing although it is required, or that has another type than
+    /// declared.
     pub fn read(document: &Value) -> Result<Crd, Malformed> {
         read::crd(document)
     }
 
-    /// The version of that name.
+    /// The version of that name; `None` if the CRD does not have it.
     pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
@@ -160,8 +161,9 @@ pub fn served_groups<'a>(crds: impl IntoIterator<Item = &'a Crd>) -> BTreeMap<&'
     groups
 }
 
-/// Sort key of a version name: larger is preferred. CrdNames that do not follow `vN[alphaN|betaN]` come last, in
-/// alphabetical order (apimachinery `CompareKubeAwareVersionStrings`).
+/// The sort key of a version name: larger keys are preferred. Its parts are the stage (3 for GA, 2 for beta, 1 for
+/// alpha, 0 for other names), the major version, the version of the stage, and the name if the stage is 0. Names that
+/// are not `vN[alphaN|betaN]` come last, in alphabetical order (apimachinery `CompareKubeAwareVersionStrings`).
 pub fn version_priority(name: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     read::version_priority(name)
 }

@@ -1,4 +1,4 @@
-//! JSON -> [`Crd`]. Only shapes are checked here.
+//! Reads a [`Crd`] from JSON. Checked are only the JSON types of fields, and that required fields are not empty.
 
 use std::cmp::Reverse;
 
@@ -35,7 +35,7 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     };
     let mut versions =
         spec.child("versions").items()?.into_iter().map(|node| version(&node)).collect::<Result<Vec<_>, _>>()?;
-    word_deprecations(&mut versions, &group, &names.kind);
+    add_deprecation_warnings(&mut versions, &group, &names.kind);
     let strategy = spec.child("conversion").child("strategy").string()?;
     let established = root
         .child("status")
@@ -69,6 +69,7 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
     Ok(CrdVersion {
         served: node.child("served").boolean()?,
         storage: node.child("storage").boolean()?,
+        // `add_deprecation_warnings` replaces an empty warning by upstream's.
         deprecation_warning: match (deprecated, node.child("deprecationWarning").string()?) {
             (true, own) => Some(own.unwrap_or_default()),
             (false, _) => None,
@@ -98,9 +99,9 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
     })
 }
 
-/// Adds upstream's text to deprecated versions that have none of their own. The text points to the best newer version
-/// that is served and not deprecated (apiextensions `customresource_handler.go`, defaultDeprecationWarning).
-fn word_deprecations(versions: &mut [CrdVersion], group: &str, kind: &str) {
+/// Sets upstream's warning for deprecated versions whose warning is empty. It recommends the preferred version that is
+/// served and not deprecated, if that is newer (apiextensions `customresource_handler.go`, defaultDeprecationWarning).
+fn add_deprecation_warnings(versions: &mut [CrdVersion], group: &str, kind: &str) {
     let mut better: Vec<String> = versions
         .iter()
         .filter(|version| version.served && version.deprecation_warning.is_none())
@@ -131,7 +132,7 @@ fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {
     })
 }
 
-/// The sort key of a version name: GA before beta before alpha, then larger numbers, then other names.
+/// The sort key of [`super::version_priority`].
 pub(super) fn version_priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
     let parsed = (|| {
         let rest = name.strip_prefix('v')?;
@@ -154,7 +155,7 @@ pub(super) fn version_priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
     }
 }
 
-/// A version number as apimachinery's expression takes it: no leading zero.
+/// A version number of digits without a leading zero, as in apimachinery's regular expression. `None` for other texts.
 fn number(text: &str) -> Option<u64> {
     if text.starts_with('0') || text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -162,14 +163,14 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// A place in a document, with its path for messages.
+/// A value in a document, with its path for messages. A missing value is null.
 struct Node<'a> {
     value: &'a Value,
     path: String,
 }
 
 impl<'a> Node<'a> {
-    /// The member of this name, with its path; null if it is missing.
+    /// The member of this name; null if it is missing.
     fn child(&self, name: &str) -> Node<'a> {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Node { value: self.value.get(name).unwrap_or(&Value::Null), path }
@@ -188,10 +189,12 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The elements of a list of non-empty strings; none for null.
     fn strings(&self) -> Result<Vec<String>, Malformed> {
         self.items()?.iter().map(Node::required_string).collect()
     }
 
+    /// The value as a string; `None` for null.
     fn string(&self) -> Result<Option<String>, Malformed> {
         match self.value {
             Value::Null => Ok(None),
@@ -200,6 +203,7 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The value as a string that is not empty.
     fn required_string(&self) -> Result<String, Malformed> {
         match self.string()? {
             Some(text) if !text.is_empty() => Ok(text),
@@ -207,6 +211,7 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The value as a boolean; false for null.
     fn boolean(&self) -> Result<bool, Malformed> {
         match self.value {
             Value::Null => Ok(false),
@@ -217,6 +222,7 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The members of an object; `None` for null.
     fn optional_object(&self) -> Result<Option<&'a Map<String, Value>>, Malformed> {
         match self.value {
             Value::Null => Ok(None),
@@ -225,7 +231,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The error for a value of another type.
+    /// The error for a value that is not what `expected` says, such as `a list`.
     fn malformed(&self, expected: &str) -> Malformed {
         let found = match self.value {
             Value::Null => "nothing",

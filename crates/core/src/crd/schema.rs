@@ -1,8 +1,8 @@
 //! The schema of a version, as JSON text.
 //!
-//! There may be many definitions, each as long as an API server stores. The value of a schema takes several times the
-//! memory of its text, and its author decides how many times. So only the text is stored; code that needs the value
-//! parses it for the moment.
+//! There may be many CRDs, each of the maximum length that an API server stores. The parsed value of a schema takes
+//! several times the memory of its text, and the author of the schema decides how many times. So only the text is
+//! stored. Code that needs the value parses it, and drops it after use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::json::tree;
 
-/// Levels of a CustomResourceDefinition. Functions on schemas recurse once for each level. At this bound they need less
-/// than the stack of a worker, even without optimization; tests check this.
+/// The maximum nesting of a CustomResourceDefinition, in levels. Functions on schemas recurse once for each level. At
+/// this bound they need less than the stack of a worker, even without optimization; tests check this.
 pub const DEFINITION_LEVELS: usize = 500;
 
-/// A schema as compact JSON. Two are equal if their texts are.
+/// A schema as compact JSON. Two schemas are equal if their texts are equal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schema(Arc<[u8]>);
 
@@ -31,7 +31,7 @@ impl Schema {
         &self.0
     }
 
-    /// Parses the schema. The definition was read within [`DEFINITION_LEVELS`].
+    /// Parses the schema. It always succeeds, because only CRDs within [`DEFINITION_LEVELS`] are read.
     pub fn to_value(&self) -> Value {
         tree::value(&self.0, DEFINITION_LEVELS).unwrap_or_default()
     }

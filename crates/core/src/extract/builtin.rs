@@ -12,7 +12,7 @@ use crate::model::quote;
 /// The selectable fields of a kind that has some of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BuiltinFields {
-    /// Versions that have them.
+    /// The versions of the kind that have these fields.
     pub versions: &'static [&'static str],
     /// Whether metadata.namespace is accepted; metadata.name always is.
     pub namespace: bool,
@@ -40,9 +40,9 @@ pub enum LabelSource {
         paths: &'static [&'static str],
         /// `string`, `integer` or `boolean`.
         kind: &'static str,
-        /// The text when no path has one.
+        /// The text if no path has one.
         when_absent: &'static str,
-        /// Whether the published form names that text although it is empty.
+        /// Whether the published field states `when_absent` as its default.
         names_default: bool,
         /// For users; given where the label alone would mislead.
         description: &'static str,
@@ -83,12 +83,12 @@ impl LabelErrorFormat {
     }
 }
 
-/// A label with the text at the first of `paths` that has one.
+/// A label whose value is a string: the text at the first of `paths` that has one.
 pub const fn text(label: &'static str, paths: &'static [&'static str]) -> SelectableLabel {
     described(label, paths, "")
 }
 
-/// The same, with a description for users.
+/// Like [`text`], with a description for users.
 pub const fn described(
     label: &'static str,
     paths: &'static [&'static str],
@@ -97,7 +97,8 @@ pub const fn described(
     value(label, paths, "string", "", description)
 }
 
-/// The same, of any type, with the text when no path has one.
+/// Like [`described`], for values of any type. `kind` is `string`, `integer` or `boolean`; `when_absent` is the text if
+/// no path has one.
 pub const fn value(
     label: &'static str,
     paths: &'static [&'static str],
@@ -120,8 +121,9 @@ pub struct PublishedField {
     pub description: Option<&'static str>,
 }
 
-/// The selectable fields that a built-in kind publishes: metadata.name and metadata.namespace first, where they are
-/// accepted. Aliases and labels that are never populated are accepted but not published.
+/// The selectable fields that a built-in kind publishes: first metadata.name, and metadata.namespace if it is accepted.
+/// Aliases and labels that are never populated are accepted but not published. `row` is `None` for a kind without
+/// fields of its own.
 pub fn published(row: Option<&'static BuiltinFields>, scope: Scope) -> Vec<PublishedField> {
     let mut entries = vec![PublishedField { field_path: "metadata.name", default: None, description: None }];
     if row.is_none_or(|row| row.namespace) {

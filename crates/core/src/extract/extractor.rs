@@ -24,7 +24,7 @@ use crate::json::cursor::{Cursor, Span};
 use crate::json::{SyntaxError, unescape};
 use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version};
 
-/// Most characters of an invalid version that an error shows.
+/// The maximum number of characters of an invalid resourceVersion that an error shows.
 const LONGEST_VERSION: usize = 64;
 
 /// The validated, compiled fields of one resource (one group, version and plural).
@@ -34,10 +34,11 @@ const LONGEST_VERSION: usize = 64;
 pub struct Extractor {
     /// Shared with the extractors of all Views of the resource.
     whole: Arc<Whole>,
-    /// For each field, whether it is hidden from selectors although its value is extracted. Empty if all can.
+    /// For each field, whether it is hidden from selectors although its value is extracted. Empty if none is hidden.
     hidden: Arc<[bool]>,
 }
 
+/// The parts of an extractor that do not depend on a View.
 #[derive(Debug, PartialEq, Eq)]
 struct Whole {
     labels: Labels,
@@ -46,63 +47,74 @@ struct Whole {
     trie: Trie,
 }
 
-/// Most fields of an extractor.
+/// The maximum number of fields of an extractor.
 const MAX_FIELDS: usize = 1 << 15;
 
-/// Most nodes of a trie with a FieldCache's fields, and most steps of their paths together. Each resource in each
-/// version has such a trie, and authors of FieldCaches choose how large it is.
+/// The maximum number of trie nodes that the fields of a FieldCache add, and of steps that their paths have together.
+/// Each version of each resource has such a trie, and authors of FieldCaches decide how large it is.
 pub(super) const MAX_NODES: usize = 1_024;
 
-/// Which labels the resource accepts besides those of its fields.
+/// The labels of field selectors that the resource accepts besides those of its fields, and the error for all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Labels {
+    /// Whether metadata.namespace is accepted.
     namespace: bool,
+    /// The form of the error for a label that is not accepted.
     refusal: LabelErrorFormat,
+    /// The version of the resource, which the error may name.
     version: String,
+    /// Labels that mean the same as another label, which follows.
     aliases: Vec<(&'static str, &'static str)>,
+    /// Labels that are empty for every object.
     never_populated: Vec<&'static str>,
 }
 
-/// The paths that are read from an object's bytes.
+/// The paths that are read from an object's bytes. The other fields have numbers of paths in `paths`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reading {
     paths: Paths,
     /// Where each field is read, in the order of the fields.
     sources: Vec<FieldSource>,
+    /// The number of the path to metadata.
     metadata: usize,
+    /// The number of the path to metadata.name.
     name: usize,
+    /// The number of the path to metadata.namespace.
     namespace: usize,
+    /// The number of the path to metadata.resourceVersion.
     resource_version: usize,
+    /// The number of the path to metadata.labels.
     labels: usize,
-    /// The slots of kind and apiVersion, where they are to be left out.
+    /// The numbers of the paths to kind and apiVersion if records omit these two; `None`: records keep them.
     type_meta: Option<(usize, usize)>,
 }
 
 /// The paths that a field's value is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldSource {
-    /// Slots in order of precedence: the first one with a text that is not empty counts.
-    slots: Vec<usize>,
-    /// The text when there is none.
+    /// The numbers of its paths, in order of precedence: the first path with a text that is not empty counts.
+    paths: Vec<usize>,
+    /// The field's text if no path has one.
     when_absent: String,
-    /// Whether it can have several values: those of its only slot.
+    /// Whether the field can have several values: those of its only path.
     is_many: bool,
 }
 
 impl Reading {
-    /// The paths that each object needs: key, version and labels, without fields.
+    /// The paths that are read from each object: key, version and labels. Fields are added later. Records of built-in
+    /// kinds omit kind and apiVersion.
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
-        let mut slot = |keys: &[&str]| {
+        let mut path = |keys: &[&str]| {
             let steps: Vec<PathStep> = keys.iter().map(|&key| PathStep::Key(key.to_owned())).collect();
             paths.insert(&steps)
         };
-        let metadata = slot(&["metadata"]);
-        let name = slot(&["metadata", "name"]);
-        let namespace = slot(&["metadata", "namespace"]);
-        let resource_version = slot(&["metadata", "resourceVersion"]);
-        let labels = slot(&["metadata", "labels"]);
-        let type_meta = is_built_in.then(|| (slot(&["kind"]), slot(&["apiVersion"])));
+        let metadata = path(&["metadata"]);
+        let name = path(&["metadata", "name"]);
+        let namespace = path(&["metadata", "namespace"]);
+        let resource_version = path(&["metadata", "resourceVersion"]);
+        let labels = path(&["metadata", "labels"]);
+        let type_meta = is_built_in.then(|| (path(&["kind"]), path(&["apiVersion"])));
         Reading { sources: Vec::new(), metadata, name, namespace, resource_version, labels, type_meta, paths }
     }
 }
@@ -110,16 +122,16 @@ impl Reading {
 impl Extractor {
     /// The extractor of one version of a custom resource. Fields that `validation` rejects are left out.
     ///
-    /// A list that is rejected for its length alone stays whole: API servers keep such lists across updates. A version
-    /// that the definition does not have yields an extractor without fields.
+    /// If the definition only has too many fields, all of them remain: API servers keep such lists across updates. A
+    /// version that the definition does not have yields an extractor without fields.
     pub fn custom_resource(crd: &Crd, version: &str) -> Extractor {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
         let accepted = crd.version(version).map(validation::accepted_fields).unwrap_or_default();
         for (field, segments) in accepted.into_iter().take(MAX_FIELDS) {
             let steps: Vec<PathStep> = segments.into_iter().map(PathStep::Key).collect();
-            let slots = vec![reading.paths.insert(&steps)];
-            reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many: false });
+            let paths = vec![reading.paths.insert(&steps)];
+            reading.sources.push(FieldSource { paths, when_absent: String::new(), is_many: false });
             fields.push(field);
         }
         let labels = Labels {
@@ -132,8 +144,8 @@ impl Extractor {
         Extractor::from_parts(labels, fields, reading)
     }
 
-    /// The extractor of a built-in kind in one version. Kinds without fields of their own have only metadata.name and
-    /// metadata.namespace, in either scope.
+    /// The extractor of a built-in kind in one version. `row` is its entry in the table; `None`: the kind has only
+    /// metadata.name and metadata.namespace, even if it is cluster-scoped.
     pub fn built_in(row: Option<&BuiltinFields>, version: &str) -> Extractor {
         let mut labels = Labels {
             namespace: row.is_none_or(|row| row.namespace),
@@ -149,8 +161,12 @@ impl Extractor {
                 LabelSource::Alias(target) => labels.aliases.push((label.label, target)),
                 LabelSource::NeverPopulated => labels.never_populated.push(label.label),
                 LabelSource::Value { paths, kind, when_absent, names_default, description } => {
-                    let slots = paths.iter().map(|path| reading.paths.insert(&wire_steps(path))).collect();
-                    reading.sources.push(FieldSource { slots, when_absent: when_absent.to_owned(), is_many: false });
+                    let numbers = paths.iter().map(|path| reading.paths.insert(&wire_steps(path))).collect();
+                    reading.sources.push(FieldSource {
+                        paths: numbers,
+                        when_absent: when_absent.to_owned(),
+                        is_many: false,
+                    });
                     fields.push(Field {
                         label: label.label.to_owned(),
                         json_path: paths.first().copied().unwrap_or_default().to_owned(),
@@ -173,12 +189,12 @@ impl Extractor {
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
-    /// The extractor with a FieldCache's fields after its own. They have been accepted for this extractor: see
-    /// [`super::extra::accept`].
+    /// The extractor with a FieldCache's fields after its own. [`super::extra::accept`] must have accepted them for
+    /// this extractor.
     ///
     /// # Errors
-    /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there
-    /// are too many fields.
+    /// [`TooComplex`] if their paths have too many steps together, if their wildcards overlap in too many ways, or if
+    /// there are too many fields.
     pub fn with_extra(&self, extra: &[CompiledField]) -> Result<Extractor, TooComplex> {
         if extra.is_empty() {
             return Ok(self.clone());
@@ -192,9 +208,9 @@ impl Extractor {
         }
         let (mut fields, mut reading) = (fields.clone(), reading.clone());
         for field in extra {
-            let slots = vec![reading.paths.share(field.steps())];
+            let paths = vec![reading.paths.share(field.steps())];
             let is_many = is_many(field.steps());
-            reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many });
+            reading.sources.push(FieldSource { paths, when_absent: String::new(), is_many });
             fields.push(field.field().clone());
         }
         // The resource's own fields have a node for each step, and no wildcards.
@@ -206,17 +222,17 @@ impl Extractor {
         })
     }
 
-    /// The extractor for pruned objects: it offers no field that is read from a pruned part. The indexes of the other
-    /// fields stay.
+    /// The extractor for pruned objects: selectors cannot use fields that are read from a pruned part. All fields keep
+    /// their indexes.
     ///
-    /// Every View has its own extractors, so these only add which fields are offered.
+    /// Every View has its own extractors, so they share everything but the list of hidden fields.
     pub fn pruned(&self, prune: &Prune) -> Extractor {
         if prune.is_empty() {
             return self.clone();
         }
         let reading = &self.whole.reading;
         let touches = |source: &FieldSource| {
-            source.slots.iter().any(|slot| reading.paths.steps(*slot).is_some_and(|steps| prune.touches(steps)))
+            source.paths.iter().any(|path| reading.paths.steps(*path).is_some_and(|steps| prune.touches(steps)))
         };
         let is_hidden = |(index, source)| self.is_hidden(index) || touches(source);
         let hidden: Vec<bool> = reading.sources.iter().enumerate().map(is_hidden).collect();
@@ -226,12 +242,12 @@ impl Extractor {
         Extractor { whole: self.whole.clone(), hidden: hidden.into() }
     }
 
-    /// Whether a View does not show the field of this index.
+    /// Whether selectors cannot use the field of this index.
     fn is_hidden(&self, index: usize) -> bool {
         self.hidden.get(index).copied().unwrap_or_default()
     }
 
-    /// The fields that can be selected by, in publication order.
+    /// The fields that selectors can use, in publication order.
     pub fn offered(&self) -> impl Iterator<Item = &Field> {
         let fields = self.whole.fields.iter().enumerate();
         fields.filter(|(index, _)| !self.is_hidden(*index)).map(|(_, field)| field)
@@ -255,7 +271,7 @@ impl Extractor {
     /// Resolves a label of a field selector to a field.
     ///
     /// # Errors
-    /// The message of kube-apiserver for this kind.
+    /// The resource does not accept the label. The error is kube-apiserver's for this kind.
     pub fn resolve(&self, label: &str) -> Result<FieldRef, UnsupportedLabel> {
         let labels = &self.whole.labels;
         match label {
@@ -278,7 +294,7 @@ impl Extractor {
     /// Reads an object in one pass over its bytes.
     ///
     /// # Errors
-    /// Only bytes that are no Kubernetes object; never a valid one.
+    /// The bytes are not a Kubernetes object: not JSON, or without a valid name or resourceVersion.
     pub fn extract(&self, bytes: Bytes) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         if u32::try_from(bytes.len()).is_err() {
@@ -286,14 +302,14 @@ impl Extractor {
         }
         let found = scan::locate(&self.whole.trie, &bytes)?;
         if let Some((kind, api_version)) = reading.type_meta
-            && !(found.slots[kind].is_absent() && found.slots[api_version].is_absent())
+            && !(found.spans[kind].is_absent() && found.spans[api_version].is_absent())
         {
-            return match leading_type_meta(&bytes, &found, found.slots[kind], found.slots[api_version]) {
+            return match leading_type_meta(&bytes, &found, found.spans[kind], found.spans[api_version]) {
                 Some(cut) => {
                     let mut shorter = Vec::with_capacity(found.object.end - cut);
                     shorter.push(b'{');
                     shorter.extend_from_slice(&bytes[cut + 1..found.object.end]);
-                    // The brace replaces the comma; everything behind it moves by `cut`.
+                    // The brace replaces the comma; everything after it moves by `cut`.
                     self.record(Bytes::from(shorter), &found, cut)
                 }
                 None => {
@@ -309,11 +325,12 @@ impl Extractor {
         self.record(object, &found, start)
     }
 
-    /// Builds the record from the spans that were found in longer bytes, of which the first `shift` are gone.
+    /// Builds the record of the object in `bytes`. The spans in `found` are positions in longer bytes, of which the
+    /// first `shift` have been removed.
     fn record(&self, bytes: Bytes, found: &FoundSpans, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
-        let span = |slot: usize| {
-            let span = found.slots[slot];
+        let span = |path: usize| {
+            let span = found.spans[path];
             if span.is_absent() { span } else { Span { start: span.start - shift, end: span.end - shift } }
         };
         let metadata = span(reading.metadata);
@@ -335,8 +352,8 @@ impl Extractor {
         let mut room = MOST_VALUE_BYTES;
         for ((index, source), field) in (0..).zip(&reading.sources).zip(&self.whole.fields) {
             if field.origin == Origin::FieldCache {
-                let single = source.slots.iter().map(|slot| found.slots[*slot]);
-                let spans = single.chain(source.slots.iter().flat_map(|slot| found.values(*slot)));
+                let single = source.paths.iter().map(|path| found.spans[*path]);
+                let spans = single.chain(source.paths.iter().flat_map(|path| found.values(*path)));
                 let bytes = spans.map(|span| span.end - span.start).sum();
                 let left = room.checked_sub(bytes).filter(|_| !(source.is_many && found.has_too_many));
                 let Some(left) = left else {
@@ -346,13 +363,13 @@ impl Extractor {
                 room = left;
             }
             if source.is_many {
-                let values = several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)?;
+                let values = distinct_values(&bytes, source.paths.iter().flat_map(|path| found.values(*path)), shift)?;
                 values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
                 continue;
             }
             let mut text = Cow::Borrowed("");
-            for &slot in &source.slots {
-                text = text_at(&bytes, span(slot))?;
+            for &path in &source.paths {
+                text = text_at(&bytes, span(path))?;
                 if !text.is_empty() {
                     break;
                 }
@@ -377,7 +394,7 @@ fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object must be shorter than 4 GiB; `extract` checks it")
 }
 
-/// The steps of a path of the built-in table.
+/// The steps of a path of the built-in table, such as `.status.hostIPs[0].ip`.
 fn wire_steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for segment in path.split('.').skip(1) {
@@ -390,8 +407,13 @@ fn wire_steps(path: &str) -> Vec<PathStep> {
     steps
 }
 
-/// The different values of a field that can have several, sorted and without nulls.
-fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, SyntaxError> {
+/// The different values of a field that can have several, sorted and without nulls. The spans are positions in longer
+/// bytes, of which the first `shift` have been removed.
+fn distinct_values(
+    bytes: &[u8],
+    spans: impl Iterator<Item = Span>,
+    shift: usize,
+) -> Result<Vec<Cow<'_, str>>, SyntaxError> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;
     for span in spans {
@@ -412,7 +434,7 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
     Ok(values)
 }
 
-/// The unescaped string at a span, empty if the span is absent.
+/// The canonical text of the value at a span; empty if the span is absent.
 fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     if span.is_absent() {
         return Ok(Cow::Borrowed(""));
@@ -420,7 +442,10 @@ fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     value::text(span.slice(bytes)).ok_or(SyntaxError { offset: span.start, expected: "a value" })
 }
 
-/// The unescaped string at a span.
+/// The unescaped string at a span. `path` is its path, for the error.
+///
+/// # Errors
+/// The span is absent, or the value is not a string.
 fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, InvalidObject> {
     let [b'"', inside @ .., b'"'] = span.slice(bytes) else {
         return Err(InvalidObject::Missing { path });
@@ -428,18 +453,18 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
     unescape(inside).ok_or(InvalidObject::Syntax(SyntaxError { offset: span.start, expected: "a string" }))
 }
 
-/// Expected bytes of a value's text: colours and names, not paragraphs.
+/// The expected length of a value's text, in bytes: values are colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
-/// Most bytes of JSON that the values of all fields of a FieldCache have in one object. The paths of 32 fields can lead
-/// to the same value.
+/// The maximum length in bytes of JSON that the values of all fields of a FieldCache may have in one object. The paths
+/// of 32 fields can lead to the same value.
 const MOST_VALUE_BYTES: usize = 1 << 20;
-/// Most fields with several values have fewer in an object.
+/// The number of values of one field that usually suffices for an object.
 const USUAL_VALUES: usize = 256;
-/// Capacity for labels: most objects have fewer.
+/// The number of labels that usually suffices for an object.
 const USUAL_LABELS: usize = 8;
 
-/// Reads metadata.labels, sorted by key; of equal keys the last one counts. Another value than an object has no labels.
-/// The result has capacity for this many values, too.
+/// Reads metadata.labels, sorted by key; of equal keys the last one counts. A value that is not an object has no
+/// labels. The result has capacity for `values` values of fields too.
 fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, SyntaxError> {
     let raw = span.slice(bytes);
     let misplaced = |error: SyntaxError| SyntaxError { offset: span.start + error.offset, ..error };
@@ -476,14 +501,14 @@ fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str
 
 /// A member of an object.
 struct Member<'b> {
-    /// Between the quotes.
+    /// The bytes between the quotes.
     key: &'b [u8],
     /// Key, colon and value.
     whole: Span,
     value: Span,
 }
 
-/// Visits the members of an object; there are none when the bytes are any other value.
+/// Calls `visit` for each member of an object; for none if the bytes are any other value.
 fn each_member<'b>(
     raw: &'b [u8],
     mut visit: impl FnMut(Member<'b>) -> Result<(), SyntaxError>,
@@ -494,7 +519,7 @@ fn each_member<'b>(
     let mut cursor = Cursor::new(raw);
     cursor.advance();
     let mut is_first = true;
-    while !cursor.closes(b'}') {
+    while !cursor.skip_closing(b'}') {
         if !is_first {
             cursor.expect(b',', "a comma or the end of an object")?;
             cursor.space();
@@ -513,8 +538,8 @@ fn each_member<'b>(
     Ok(())
 }
 
-/// The position of the comma after kind and apiVersion; `None` if the object does not begin with exactly these two.
-/// They must be in Go's order and without white space, as in every event of a watch. Then one copy removes both.
+/// The position of the comma after kind and apiVersion, if the object begins with exactly these two, in Go's order and
+/// without white space: as in every event of a watch. Then one copy removes both. `None` for any other object.
 fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: Span) -> Option<usize> {
     const KIND: &[u8] = b"{\"kind\":";
     const API_VERSION: &[u8] = b",\"apiVersion\":";
@@ -527,7 +552,7 @@ fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: 
     is_usual.then_some(api_version.end)
 }
 
-/// The object without its kind and apiVersion, in any order.
+/// Copies an object without its kind and apiVersion, wherever they are.
 fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');

@@ -9,17 +9,19 @@ use crate::model::FieldIndex;
 pub struct Field {
     /// The label in a selector and in OpenAPI (`fieldPath`), such as `spec.color`.
     pub label: String,
-    /// The path as its author wrote it; for built-in types the path of the wire source, such as `.spec.color`.
+    /// The path as its author wrote it; for built-in kinds the first path of the value in the JSON, such as
+    /// `.spec.color`.
     pub json_path: String,
     /// `string`, `integer` or `boolean`.
     pub kind: String,
-    /// The schema's `enum`, as canonical texts: the first ones of a long one. Empty without one.
+    /// The first values of the schema's `enum`, as canonical texts; empty if the schema has none.
     pub allowed: Arc<[String]>,
-    /// The schema's `format`; empty without one.
+    /// The schema's `format`; empty if the schema has none.
     pub format: String,
-    /// Value when the source is absent: the built-in table's, or the schema's default for display. `None`: "".
+    /// The text if the object does not have the value: from the built-in table, or, for display only, the schema's
+    /// default. `None`: the empty text.
     pub default: Option<String>,
-    /// Description for users; empty without one.
+    /// Description for users; may be empty.
     pub description: String,
     /// Where the field comes from.
     pub origin: Origin,
@@ -41,7 +43,7 @@ pub enum Origin {
 pub enum FieldRef {
     /// metadata.name.
     Name,
-    /// metadata.namespace; `""` on cluster-scoped objects where the label is accepted at all.
+    /// metadata.namespace; empty for cluster-scoped objects, if the label is accepted at all.
     Namespace,
     /// A field of the extractor.
     Field(FieldIndex),

@@ -1,8 +1,8 @@
-//! Why bytes are no object of Kubernetes.
+//! The reason why bytes are not a Kubernetes object.
 
 use crate::json::SyntaxError;
 
-/// Why bytes are no object that a store can take.
+/// The reason why bytes are not an object that a store can hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidObject {
     /// Not JSON, or cut short.
@@ -14,10 +14,10 @@ pub enum InvalidObject {
         /// Such as `metadata.name`.
         path: &'static str,
     },
-    /// metadata.resourceVersion is no decimal number.
+    /// metadata.resourceVersion is not a decimal number.
     #[error("metadata.resourceVersion {text:?} is not a number")]
     Version {
-        /// Its value, cut if it is long.
+        /// The value, truncated if it is long.
         text: String,
     },
 }

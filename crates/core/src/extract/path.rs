@@ -18,7 +18,7 @@ pub struct Resolved<'s> {
     pub leaf: Option<&'s Value>,
 }
 
-/// Why a path does not resolve; Display is kube-apiserver's reason.
+/// The reason why a path does not resolve; Display is kube-apiserver's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A bracket where a dot was possible.
@@ -49,7 +49,8 @@ pub enum PathError {
     },
 }
 
-/// Longest token that upstream's scanner hands out (Go `bufio` MaxScanTokenSize, one byte of which must stay free).
+/// The maximum length of a token in upstream's scanner, in bytes (Go `bufio` MaxScanTokenSize, of which one byte must
+/// remain free).
 const LONGEST_TOKEN: usize = 64 * 1024 - 1;
 
 /// Walks a path over a schema (the raw openAPIV3Schema of a version).
@@ -76,7 +77,7 @@ pub fn resolve<'s>(json_path: &str, schema: &'s Value) -> Result<Resolved<'s>, P
     Ok(resolved)
 }
 
-/// Resolves one more segment of a path.
+/// Resolves one more segment of a path, and appends it to `resolved`.
 fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
     let properties = resolved.leaf.and_then(|node| node["properties"].as_object()).filter(|map| !map.is_empty());
     let additional = resolved.leaf.map_or(&Value::Null, |node| &node["additionalProperties"]);
@@ -112,8 +113,9 @@ fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Cuts the next token off: a delimiter, a text up to the next delimiter, or a text in single quotes, with the quotes.
-/// A quoted text ends at the next quote without a backslash before it, else at the end.
+/// Removes the next token from `rest` and returns it: a delimiter, a text up to the next delimiter, or a text in single
+/// quotes, with the quotes. A quoted text ends at the next quote without a backslash before it, else at the end. `None`
+/// if `rest` is empty.
 fn token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     let bytes = rest.as_bytes();
     let length = match bytes.first()? {

@@ -17,8 +17,8 @@ use crate::json::{SyntaxError, unescape};
 use copies::DataCopy;
 use path::InvalidPath;
 
-/// Most names that the paths of one resource of a View have together. The fields of its extractors are compared with
-/// each of them.
+/// The maximum number of names that the pruned paths of one resource of a View have together. Each field of its
+/// extractors is compared with all of them.
 pub const MOST_NAMES: usize = 256;
 
 /// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a
@@ -36,10 +36,11 @@ pub enum PrunedPart {
 }
 
 impl Prune {
-    /// Parses paths such as `.spec.secret`. With any path, copies of the object's data are left out too.
+    /// Parses paths such as `.spec.secret`. If there is any path, the annotations with copies of the object are pruned
+    /// too: see [`copies`].
     ///
     /// # Errors
-    /// The first path that is not valid.
+    /// A path is not valid: the error of the first one.
     pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Prune, InvalidPath> {
         let mut prune = Prune::default();
         for path in paths {
@@ -62,7 +63,7 @@ impl Prune {
         prune
     }
 
-    /// Adds a path of member names.
+    /// Adds a path of member names. A path to the whole of a part replaces longer ones.
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
         let place = self.place(first).unwrap_or_else(|place| {
@@ -78,7 +79,7 @@ impl Prune {
         }
     }
 
-    /// The index of a member, or where it would be inserted.
+    /// The index of a member by name; `Err` has the index at which it would be inserted.
     fn place(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(member, _)| (**member).cmp(name))
     }
@@ -88,7 +89,7 @@ impl Prune {
         self.0.is_empty()
     }
 
-    /// The part of the member of this name that is pruned; `None` if nothing of it is.
+    /// The part of the member of this name that is pruned; `None` if the member remains whole.
     pub fn part(&self, name: &str) -> Option<&PrunedPart> {
         self.place(name).ok().map(|place| &self.0[place].1)
     }
@@ -98,11 +99,11 @@ impl Prune {
         self.0.iter().map(|(name, part)| (&**name, part))
     }
 
-    /// Prunes an object. `places` are positions in its bytes where a value begins or ends, or within a value that stays.
-    /// Returns the pruned object, and these positions in it; `None` for those in what is pruned.
+    /// Prunes an object. `places` are positions in its bytes where a value begins or ends, or within a value that
+    /// stays. Returns the pruned object, and these positions in it; `None` for those in what is pruned.
     ///
     /// # Errors
-    /// Bytes that are no JSON object, or nest deeper than an API server stores.
+    /// The bytes are not JSON, or nest deeper than an API server stores.
     pub fn apply<const COUNT: usize>(
         &self,
         object: &[u8],
@@ -113,8 +114,8 @@ impl Prune {
         Ok((copy.bytes, copy.found))
     }
 
-    /// Writes the pruned object. Reads each byte once, with its own stack of open containers, because lists nest as
-    /// deep as the object does.
+    /// Writes the pruned object to `copy`. Reads each byte once, and has its own stack of open containers, because
+    /// objects can be too deep for recursion.
     fn write<const COUNT: usize>(&self, object: &[u8], copy: &mut PrunedCopy<COUNT>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();
@@ -129,14 +130,14 @@ impl Prune {
                     if open.len() >= MAX_DEPTH {
                         return Err(cursor.error(TOO_DEEP));
                     }
-                    copy.passes(start);
+                    copy.map_position(start);
                     cursor.advance();
                     copy.bytes.push(bracket);
                     open.push(Open { loss, is_list: bracket == b'[', read: 0, written: 0 });
                 }
                 _ => {
                     cursor.skip_value(open.len())?;
-                    copy.copies(object, start..cursor.position());
+                    copy.append_part(object, start..cursor.position());
                 }
             }
             // Up to the next value that is written.
@@ -147,9 +148,9 @@ impl Prune {
                     return if cursor.peek().is_some() { Err(cursor.error("the end of the object")) } else { Ok(()) };
                 };
                 let (bracket, goes_on) = if container.is_list { (b']', LIST_GOES_ON) } else { (b'}', OBJECT_GOES_ON) };
-                if cursor.closes(bracket) {
+                if cursor.skip_closing(bracket) {
                     copy.bytes.push(bracket);
-                    copy.passes(cursor.position());
+                    copy.map_position(cursor.position());
                     open.pop();
                     continue;
                 }
@@ -159,7 +160,7 @@ impl Prune {
                 }
                 container.read += 1;
                 if container.is_list {
-                    container.separate(&mut copy.bytes);
+                    container.write_separator(&mut copy.bytes);
                     break container.loss.of_element();
                 }
                 let start = cursor.position();
@@ -172,19 +173,19 @@ impl Prune {
                     cursor.skip_value(depth)?;
                     continue;
                 };
-                container.separate(&mut copy.bytes);
+                container.write_separator(&mut copy.bytes);
                 copy.bytes.extend_from_slice(&object[start..cursor.position()]);
                 break loss;
             };
         }
     }
 
-    /// Whether the value at a path, or a part of it, is pruned.
+    /// Whether the value at a path, or a part of it, is pruned; also as a copy in metadata.managedFields.
     pub(super) fn touches(&self, steps: &[PathStep]) -> bool {
         self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
     }
 
-    /// Whether the pruned paths cover these steps, or something above them.
+    /// Whether a pruned path leads to the value at these steps, to something that contains it, or into it.
     fn names_part_of(&self, steps: &[PathStep]) -> bool {
         // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can
         // lead to a place in many ways.
@@ -216,16 +217,18 @@ impl Prune {
     }
 }
 
-/// A pruned object that is being written, and the places in it of positions in the whole object.
+/// A pruned object that is being written.
 struct PrunedCopy<const COUNT: usize> {
     bytes: Vec<u8>,
+    /// Positions in the original object.
     places: [usize; COUNT],
+    /// The corresponding positions in `bytes`; `None` for those in pruned parts.
     found: [Option<usize>; COUNT],
 }
 
 impl<const COUNT: usize> PrunedCopy<COUNT> {
-    /// Writes a value that stays as it is: this part of the object.
-    fn copies(&mut self, object: &[u8], part: Range<usize>) {
+    /// Appends a part of the original object as it is, and maps the positions in it.
+    fn append_part(&mut self, object: &[u8], part: Range<usize>) {
         for (place, found) in self.places.iter().zip(&mut self.found) {
             if (part.start..=part.end).contains(place) {
                 *found = Some(self.bytes.len() + place - part.start);
@@ -234,8 +237,8 @@ impl<const COUNT: usize> PrunedCopy<COUNT> {
         self.bytes.extend_from_slice(&object[part]);
     }
 
-    /// Notes the position in the object that corresponds to the end of what is written.
-    fn passes(&mut self, position: usize) {
+    /// Maps a position in the original object to the end of the written bytes.
+    fn map_position(&mut self, position: usize) {
         for (place, found) in self.places.iter().zip(&mut self.found) {
             if *place == position {
                 *found = Some(self.bytes.len());
@@ -247,19 +250,19 @@ impl<const COUNT: usize> PrunedCopy<COUNT> {
 /// The parts of a value that are pruned.
 #[derive(Clone, Copy)]
 struct Loss<'p> {
-    /// The paths that continue in it.
+    /// The pruned paths that continue in the value; `None` if none does.
     named: Option<&'p Prune>,
-    /// Copies of data that is pruned elsewhere.
+    /// The copies of pruned data that the value can hold.
     copies: DataCopy<'p>,
 }
 
 impl<'p> Loss<'p> {
-    /// Whether the value stays as it is.
+    /// Whether the value remains as it is.
     fn is_nothing(self) -> bool {
         self.named.is_none() && matches!(self.copies, DataCopy::None)
     }
 
-    /// The parts of a member that are pruned; `None`: the whole member is.
+    /// The parts of the member of this name that are pruned; `None`: the whole member is pruned.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
         let named = match self.named.and_then(|prune| prune.part(name)) {
             Some(PrunedPart::Whole) => return None,
@@ -279,15 +282,15 @@ impl<'p> Loss<'p> {
 struct Open<'p> {
     loss: Loss<'p>,
     is_list: bool,
-    /// Members or elements so far.
+    /// The number of members or elements that were read.
     read: usize,
-    /// The number of members that were written.
+    /// The number of members or elements that were written.
     written: usize,
 }
 
 impl Open<'_> {
-    /// Writes a comma before all members but the first.
-    fn separate(&mut self, out: &mut Vec<u8>) {
+    /// Writes a comma if a member or element was written before, and counts the next one.
+    fn write_separator(&mut self, out: &mut Vec<u8>) {
         if self.written > 0 {
             out.push(b',');
         }

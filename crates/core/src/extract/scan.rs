@@ -12,49 +12,49 @@ use super::trie::{ROOT, Trie, TrieNodeId};
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, RawString, Span, SyntaxError, TOO_DEEP};
 use crate::json::unescape;
 
-/// Most values of all slots of an object that can have several. The paths of a FieldCache can lead to each element of a
-/// list in 32 ways. Without a bound, an object of 1.5 MiB could have 20 million values.
+/// The maximum number of values of an object that all paths with wildcards find together. 32 fields of a FieldCache can
+/// each lead to every element of a list. Without a bound, an object of 1.5 MiB could have 20 million values.
 pub const MOST_VALUES: usize = 1 << 16;
 
-/// The result of a scan.
+/// The result of a scan. Paths are identified by their numbers in the trie.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FoundSpans {
-    /// One span for every slot of the trie; absent for slots that can have several values.
-    pub(super) slots: Vec<Span>,
-    /// The values of slots that can have several, by slot and place.
+    /// By path: its value; an absent span if there is none, or if the path can lead to several values.
+    pub(super) spans: Vec<Span>,
+    /// The values of paths that can lead to several, each with its path; sorted by path and position.
     pub(super) many: Vec<(usize, Span)>,
-    /// Whether there are more than [`MOST_VALUES`] of them. Then `many` has a part of them.
+    /// Whether the object has more than [`MOST_VALUES`] such values. Then `many` is incomplete.
     pub(super) has_too_many: bool,
     /// The object itself, without the white space around it.
     pub(super) object: Span,
 }
 
-/// Where values of slots that can have several no longer count, because a key came again. They are taken out at the
-/// end, in one pass: an object can repeat its keys any number of times.
+/// By path: the spans of values that were replaced, because their key occurred again. The values found there are
+/// removed at the end, in one pass: an object can repeat its keys any number of times.
 #[derive(Default)]
 struct Replaced(BTreeMap<usize, Vec<Span>>);
 
 impl Replaced {
-    /// Notes a span whose values no longer count for this slot.
-    fn note(&mut self, slot: usize, span: Span) {
-        let spans = self.0.entry(slot).or_default();
+    /// Records a span in which all values of this path were replaced.
+    fn note(&mut self, path: usize, span: Span) {
+        let spans = self.0.entry(path).or_default();
         match spans.last_mut() {
-            // Of one object the span only grows.
+            // A span that begins at the same position belongs to the same object, and only grows.
             Some(last) if last.start == span.start => last.end = last.end.max(span.end),
             _ => spans.push(span),
         }
     }
 
-    /// Removes the values that lie in the noted spans. `many` is sorted by slot and place.
-    fn take_out(self, many: &mut Vec<(usize, Span)>) {
+    /// Removes the values that begin in a recorded span of their path. `many` is sorted by path and position.
+    fn remove_from(self, many: &mut Vec<(usize, Span)>) {
         let mut sorted = self.0;
         sorted.values_mut().for_each(|spans| spans.sort_unstable_by_key(|span| span.start));
-        // Of the slot at hand: its spans that begin later, and how far those that have begun go.
-        let (mut slot, mut later, mut end) = (usize::MAX, [].iter(), 0);
+        // For the current path: its spans that begin later, and the greatest end of those that have begun.
+        let (mut path, mut later, mut end) = (usize::MAX, [].iter(), 0);
         let mut waiting: Option<Span> = None;
         many.retain(|(of, span)| {
-            if *of != slot {
-                (slot, end) = (*of, 0);
+            if *of != path {
+                (path, end) = (*of, 0);
                 later = sorted.get(of).map_or([].iter(), |spans| spans.iter());
                 waiting = later.next().copied();
             }
@@ -68,49 +68,53 @@ impl Replaced {
 }
 
 impl FoundSpans {
-    /// The values of a slot that can have several, in the order of the object.
-    pub(super) fn values(&self, slot: usize) -> impl Iterator<Item = Span> {
-        let start = self.many.partition_point(|(of_slot, _)| *of_slot < slot);
-        self.many[start..].iter().take_while(move |(of_slot, _)| *of_slot == slot).map(|(_, span)| *span)
+    /// The values of a path that can lead to several, in the order of the object.
+    pub(super) fn values(&self, path: usize) -> impl Iterator<Item = Span> {
+        let start = self.many.partition_point(|(of_path, _)| *of_path < path);
+        self.many[start..].iter().take_while(move |(of_path, _)| *of_path == path).map(|(_, span)| *span)
     }
 
-    /// Stores a span in each of these slots.
-    fn set(&mut self, trie: &Trie, slots: &[usize], span: Span) {
-        for &slot in slots {
-            if trie.is_many(slot) {
+    /// Stores the span of a value for each of these paths.
+    fn set(&mut self, trie: &Trie, paths: &[usize], span: Span) {
+        for &path in paths {
+            if trie.is_many(path) {
                 self.has_too_many |= self.many.len() >= MOST_VALUES;
                 if !self.has_too_many {
-                    self.many.push((slot, span));
+                    self.many.push((path, span));
                 }
             } else {
-                self.slots[slot] = span;
+                self.spans[path] = span;
             }
         }
     }
 }
 
-/// A container that the scanner is in.
+/// An object or list that the scanner is in.
 struct Frame<'b> {
     node: TrieNodeId,
+    /// The position of its opening bracket.
     start: usize,
     is_list: bool,
-    /// How many members or elements have been met.
+    /// The number of members or elements so far.
     met: usize,
-    /// How many values of slots that can have several had been found before it.
+    /// The length of [`FoundSpans::many`] when the container began.
     found_before: usize,
-    /// The members of an object of which every member is wanted.
+    /// The members so far, if the container is an object and a path leads to every member.
     members: Option<Box<Members<'b>>>,
 }
 
-/// The members of an object so far: one that comes again replaces what was found in the earlier one.
+/// The members of an object so far. A member with the same key replaces the values that were found in the earlier one.
 #[derive(Default)]
 struct Members<'b> {
+    /// The index of each key in `starts`.
     places: HashMap<Cow<'b, [u8]>, usize>,
+    /// Where the value of each member begins.
     starts: Vec<usize>,
 }
 
 impl<'b> Members<'b> {
-    /// Notes a member, and returns the span of an earlier one with the same name.
+    /// Records a member whose value begins at `start`. Returns the span from the earlier value of the same key to the
+    /// member after that; `None` if the key is new.
     fn note(&mut self, key: &RawString<'b>, start: usize) -> Option<Span> {
         let unescaped = if key.is_escaped { unescape(key.raw) } else { None };
         let key = unescaped.map_or(Cow::Borrowed(key.raw), |text| Cow::Owned(text.into_owned().into_bytes()));
@@ -123,10 +127,10 @@ impl<'b> Members<'b> {
 /// Finds the values of a trie's paths in an object.
 ///
 /// # Errors
-/// [`SyntaxError`] when the bytes are no JSON object.
+/// The bytes are not a JSON object.
 pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxError> {
     let mut cursor = Cursor::new(bytes);
-    let mut found = FoundSpans { slots: vec![Span::default(); trie.slots()], ..FoundSpans::default() };
+    let mut found = FoundSpans { spans: vec![Span::default(); trie.path_count()], ..FoundSpans::default() };
     let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
     let mut replaced_spans = Replaced::default();
     cursor.space();
@@ -137,7 +141,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
         let depth = stack.len();
         let Some(frame) = stack.last_mut() else { break };
         let node = frame.node;
-        let closes = cursor.closes(if frame.is_list { b']' } else { b'}' });
+        let closes = cursor.skip_closing(if frame.is_list { b']' } else { b'}' });
         if !closes && frame.met > 0 {
             cursor.expect(b',', if frame.is_list { LIST_GOES_ON } else { OBJECT_GOES_ON })?;
             cursor.space();
@@ -176,18 +180,18 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
                 // the key.
                 None => Some(Span { start: frame.start, end: cursor.position() }),
             };
-            let below = trie.slots_below(child);
-            below.iter().for_each(|&slot| found.slots[slot] = Span::default());
-            // Of too many values none counts.
+            let below = trie.paths_below(child);
+            below.iter().for_each(|&path| found.spans[path] = Span::default());
+            // If there are too many values, none of them is used.
             let may_count = found.many.len() > frame.found_before && !found.has_too_many;
             if let Some(span) = replaced.filter(|_| may_count) {
-                below.iter().filter(|slot| trie.is_many(**slot)).for_each(|&slot| replaced_spans.note(slot, span));
+                below.iter().filter(|path| trie.is_many(**path)).for_each(|&path| replaced_spans.note(path, span));
             }
             Some(child)
         };
         let Some(child) = child else {
             // The container ended.
-            found.set(trie, trie.slots_at(node), Span { start: frame.start, end: cursor.position() });
+            found.set(trie, trie.paths_at(node), Span { start: frame.start, end: cursor.position() });
             stack.pop();
             continue;
         };
@@ -206,7 +210,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
             stack.push(self::frame(trie, child, start, is_list, found.many.len()));
         } else {
             cursor.skip_value(depth)?;
-            found.set(trie, trie.slots_at(child), Span { start, end: cursor.position() });
+            found.set(trie, trie.paths_at(child), Span { start, end: cursor.position() });
         }
     }
     found.object = Span { start: object_start, end: cursor.position() };
@@ -214,14 +218,15 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
     if cursor.peek().is_some() {
         return Err(cursor.error("the end of the object"));
     }
-    found.many.sort_unstable_by_key(|(slot, span)| (*slot, span.start));
+    found.many.sort_unstable_by_key(|(path, span)| (*path, span.start));
     if !replaced_spans.0.is_empty() {
-        replaced_spans.take_out(&mut found.many);
+        replaced_spans.remove_from(&mut found.many);
     }
     Ok(found)
 }
 
-/// A frame of the scan for a container that begins at `start`.
+/// A frame for a container that begins at `start`. `found_before` is the number of values in [`FoundSpans::many`] so
+/// far.
 fn frame<'b>(trie: &Trie, node: TrieNodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
     let members = (!is_list && trie.takes_any(node)).then(Box::default);
     Frame { node, start, is_list, met: 0, found_before, members }

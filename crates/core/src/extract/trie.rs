@@ -31,29 +31,31 @@ pub(super) fn is_many(steps: &[PathStep]) -> bool {
     steps.contains(&PathStep::Any)
 }
 
-/// Paths on their way into a trie. A slot is the number of a distinct path, in order of insertion.
+/// Paths to merge into a trie. They are numbered in the order of insertion; equal paths have one number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths(Vec<Arc<[PathStep]>>);
 
-/// Paths, merged.
+/// Merged paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    /// Of each slot, whether it can have several values.
-    slots: Vec<bool>,
+    /// For each path by number, whether it can lead to several values.
+    is_many: Vec<bool>,
 }
 
+/// The paths that continue from one place in an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
+    /// The node for each member by name.
     children: Box<[(Box<[u8]>, TrieNodeId)]>,
-    /// Sorted by their place.
+    /// The node for each element by index, sorted by index.
     elements: Box<[(usize, TrieNodeId)]>,
-    /// For every member and element that has no child of its own.
+    /// The node for every other member and element, if a path has a wildcard here.
     any: Option<TrieNodeId>,
-    /// Slots of the paths that end here.
-    slots: Box<[usize]>,
-    /// Slots of this node and of all nodes below.
-    slots_below: Box<[usize]>,
+    /// The numbers of the paths that end here.
+    paths: Box<[usize]>,
+    /// The numbers of the paths that end here or further down.
+    paths_below: Box<[usize]>,
 }
 
 /// The paths combine to more nodes than allowed.
@@ -62,28 +64,28 @@ struct Node {
 pub(super) struct TooManyNodes;
 
 impl Paths {
-    /// Adds a path and returns its slot; an existing path has its slot already.
+    /// Adds a path and returns its number; an equal path that was added before has the same number.
     pub(super) fn insert(&mut self, steps: &[PathStep]) -> usize {
-        self.slot(steps, || steps.into())
+        self.number(steps, || steps.into())
     }
 
-    /// Like [`Paths::slot`], for a path that is already shared.
+    /// Like [`Paths::insert`], but stores a reference to `steps` instead of a copy.
     pub(super) fn share(&mut self, steps: &Arc<[PathStep]>) -> usize {
-        self.slot(steps, || steps.clone())
+        self.number(steps, || steps.clone())
     }
 
-    /// The slot of a path, which is added if it is new.
-    fn slot(&mut self, steps: &[PathStep], share: impl FnOnce() -> Arc<[PathStep]>) -> usize {
-        if let Some(slot) = self.0.iter().position(|known| **known == *steps) {
-            return slot;
+    /// The number of a path. A new path is added: `share` makes the steps to store.
+    fn number(&mut self, steps: &[PathStep], share: impl FnOnce() -> Arc<[PathStep]>) -> usize {
+        if let Some(number) = self.0.iter().position(|known| **known == *steps) {
+            return number;
         }
         self.0.push(share());
         self.0.len() - 1
     }
 
-    /// The path of a slot.
-    pub(super) fn steps(&self, slot: usize) -> Option<&[PathStep]> {
-        self.0.get(slot).map(|steps| &**steps)
+    /// The steps of the path with this number; `None` if there is no such path.
+    pub(super) fn steps(&self, path: usize) -> Option<&[PathStep]> {
+        self.0.get(path).map(|steps| &**steps)
     }
 
     /// Merges the paths into a trie. Without a wildcard it has at most one node for each step.
@@ -133,31 +135,32 @@ impl Paths {
                 children: children.into(),
                 elements: elements.into(),
                 any,
-                slots: paths.iter().copied().filter(|path| self.0[*path].len() == level).collect(),
-                slots_below: paths.into(),
+                paths: paths.iter().copied().filter(|path| self.0[*path].len() == level).collect(),
+                paths_below: paths.into(),
             };
         }
-        Ok(Trie { nodes, slots: self.0.iter().map(|steps| is_many(steps)).collect() })
+        Ok(Trie { nodes, is_many: self.0.iter().map(|steps| is_many(steps)).collect() })
     }
 }
 
 impl Trie {
-    /// Number of slots.
-    pub(super) fn slots(&self) -> usize {
-        self.slots.len()
+    /// The number of paths.
+    pub(super) fn path_count(&self) -> usize {
+        self.is_many.len()
     }
 
-    /// Number of nodes.
+    /// The number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether a slot can have several values.
-    pub(super) fn is_many(&self, slot: usize) -> bool {
-        self.slots[slot]
+    /// Whether the path with this number can lead to several values.
+    pub(super) fn is_many(&self, path: usize) -> bool {
+        self.is_many[path]
     }
 
-    /// The child under a key, given as the raw bytes between its quotes.
+    /// The child for the member of this key, given as the raw bytes between its quotes; `None` if no path leads there.
+    /// `is_escaped`: whether the bytes contain a backslash.
     pub(super) fn child(&self, node: TrieNodeId, raw_key: &[u8], is_escaped: bool) -> Option<TrieNodeId> {
         let unescaped;
         let key = if is_escaped {
@@ -170,13 +173,13 @@ impl Trie {
         node.children.iter().find(|(name, _)| **name == *key).map(|&(_, child)| child).or(node.any)
     }
 
-    /// The child at a place of a list.
+    /// The child for the element at index `place` of a list; `None` if no path leads there.
     pub(super) fn element(&self, node: TrieNodeId, place: usize) -> Option<TrieNodeId> {
         let node = &self.nodes[node];
         node.elements.iter().find(|(element, _)| *element == place).map(|&(_, child)| child).or(node.any)
     }
 
-    /// Whether a path leads to an element at this index of a list or after it.
+    /// Whether a path leads to an element at index `place` of a list or after it.
     pub(super) fn has_elements_from(&self, node: TrieNodeId, place: usize) -> bool {
         let node = &self.nodes[node];
         node.any.is_some() || node.elements.last().is_some_and(|(last, _)| *last >= place)
@@ -188,18 +191,18 @@ impl Trie {
         node.any.is_some() || !node.children.is_empty()
     }
 
-    /// Whether a path leads to every member.
+    /// Whether a path leads to every member of an object.
     pub(super) fn takes_any(&self, node: TrieNodeId) -> bool {
         self.nodes[node].any.is_some()
     }
 
-    /// Slots of the paths that end here.
-    pub(super) fn slots_at(&self, node: TrieNodeId) -> &[usize] {
-        &self.nodes[node].slots
+    /// The numbers of the paths that end at a node.
+    pub(super) fn paths_at(&self, node: TrieNodeId) -> &[usize] {
+        &self.nodes[node].paths
     }
 
-    /// The slots of the paths that end here or further down.
-    pub(super) fn slots_below(&self, node: TrieNodeId) -> &[usize] {
-        &self.nodes[node].slots_below
+    /// The numbers of the paths that end at a node or further down.
+    pub(super) fn paths_below(&self, node: TrieNodeId) -> &[usize] {
+        &self.nodes[node].paths_below
     }
 }

@@ -17,17 +17,18 @@ use super::value::{self, text_of};
 use crate::crd::{Crd, CrdVersion, Schema};
 use crate::model::quote;
 
-/// Most selectable fields of one version (apiextensions MaxSelectableFields).
+/// The maximum number of selectable fields of one version (apiextensions MaxSelectableFields).
 pub const MAX_SELECTABLE_FIELDS: usize = 8;
 
 /// The outcome for one CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrdValidation {
-    /// Why a kube-apiserver without the known defects would reject it, in its order; empty when accepted.
+    /// The causes for which a kube-apiserver without the known defects would reject the definition, in its order. Empty
+    /// if it would accept the definition.
     pub causes: Vec<StatusCause>,
     /// Warnings about fields that are accepted here but fail on current API servers, or are probably a mistake.
     pub warnings: Vec<FieldWarning>,
-    /// For every version, in the order of spec.versions.
+    /// The outcome for every version, in the order of spec.versions.
     pub versions: Vec<VersionValidation>,
 }
 
@@ -40,18 +41,18 @@ pub struct StatusCause {
     pub field: String,
     /// kube-apiserver's message, such as `Duplicate value: ".spec.color"`.
     pub message: String,
-    /// How to fix it; empty when the message is enough.
+    /// How to fix the error; empty if the message is enough.
     pub hint: String,
 }
 
 /// A warning about an accepted field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldWarning {
-    /// The version; empty when the whole definition is meant.
+    /// The version; empty if the warning is about the whole definition.
     pub version: String,
-    /// The path as written; empty when no single one is meant.
+    /// The path as written; empty if the warning is not about a single path.
     pub json_path: String,
-    /// A sentence.
+    /// The warning, as one or more sentences.
     pub message: String,
 }
 
@@ -60,9 +61,9 @@ pub struct FieldWarning {
 pub struct VersionValidation {
     /// The version.
     pub name: String,
-    /// The fields that are valid in themselves, in order. A list that is only too long is here, whole.
+    /// The valid fields, in order. All of them, even if there are too many.
     pub accepted: Vec<Field>,
-    /// The others, in order; a path that violates two rules occurs once.
+    /// The invalid fields, in order; a path that violates two rules occurs once.
     pub rejected: Vec<RejectedPath>,
 }
 
@@ -73,7 +74,7 @@ pub struct RejectedPath {
     pub json_path: String,
     /// The reason, as in [`StatusCause`].
     pub reason: &'static str,
-    /// As in [`StatusCause`]; of several rules the first one's.
+    /// The message, as in [`StatusCause`]; that of the first violated rule.
     pub message: String,
 }
 
@@ -92,7 +93,7 @@ const TOO_MANY: &str = "FieldValueTooMany";
 /// The upstream issue about definitions that are rejected because equal parts of versions are moved to the top level.
 const HOISTING_ISSUE: &str = "kubernetes/kubernetes#140689";
 
-/// Validates a definition; `old` is the stored one for an update.
+/// Validates a definition. `old` is the stored definition for an update; `None` for a new one.
 ///
 /// Of all rules, only the limit on the number of fields is lenient on update. A list that was too long before and has
 /// not changed may stay (findTooManySelectableFieldsAllowed).
@@ -158,14 +159,14 @@ fn fields_are_equal(crd: &Crd) -> bool {
     all_equal(&crd.versions, |left, right| left.selectable_fields == right.selectable_fields)
 }
 
-/// Whether a list at the top level may be too long, because it was too long before and is unchanged.
+/// Whether the fields that all versions share may be too many, because they were too many before and are unchanged.
 fn may_exceed_at_top(new: &Crd, old: &Crd) -> bool {
     let list = |crd: &Crd| crd.versions.first().map(|version| version.selectable_fields.clone()).unwrap_or_default();
     fields_are_equal(old) && list(old).len() > MAX_SELECTABLE_FIELDS && list(old) == list(new)
 }
 
-/// Whether a list of a version may be too long. A list that the API server would have moved to the top level does not
-/// count as that version's.
+/// Whether the fields of a version may be too many, because they were too many before and are unchanged. The API server
+/// moves equal lists of all versions to the top level. It compares a list only with one that was at the same place.
 fn may_exceed_in_version(version: &CrdVersion, new: &Crd, old: &Crd) -> bool {
     fields_are_equal(old) == fields_are_equal(new)
         && old.version(&version.name).is_some_and(|stored| {
@@ -174,7 +175,8 @@ fn may_exceed_in_version(version: &CrdVersion, new: &Crd, old: &Crd) -> bool {
         })
 }
 
-/// Validates `spec.selectableFields`, which all versions share.
+/// Validates selectable fields that all versions share, once, as `spec.selectableFields`. `may_exceed`: whether they
+/// may be too many. Adds the outcome to `validation`.
 fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValidation) {
     const LIST: &str = "spec.selectableFields";
     let Some(version) = crd.versions.first() else { return };
@@ -211,7 +213,8 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
     }
 }
 
-/// Validates the selectable fields of each version.
+/// Validates the selectable fields of each version, and adds the outcome to `validation`. `old` is the stored
+/// definition for an update.
 fn validate_each_version(crd: &Crd, old: Option<&Crd>, validation: &mut CrdValidation) {
     for (index, (version, outcome)) in crd.versions.iter().zip(&mut validation.versions).enumerate() {
         if version.selectable_fields.is_empty() {
@@ -235,7 +238,8 @@ fn validate_each_version(crd: &Crd, old: Option<&Crd>, validation: &mut CrdValid
     }
 }
 
-/// The cause for selectable fields of a version without a schema.
+/// The cause for selectable fields of a version without a schema. `list` is the path of the fields, `text` the end of
+/// the message, and `version` the name of the version.
 fn without_schema(list: &str, text: &str, version: &str) -> StatusCause {
     StatusCause {
         reason: INVALID,
@@ -255,7 +259,7 @@ fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
     version.selectable_fields.iter().map(rejected).collect()
 }
 
-/// The valid fields of one version, with their paths.
+/// The valid fields of one version, each with the keys of its path.
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
@@ -269,8 +273,9 @@ pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)>
 #[derive(Default)]
 struct List {
     causes: Vec<StatusCause>,
-    /// Path and message.
+    /// The path of each warning, and its message.
     warnings: Vec<(String, String)>,
+    /// Each valid field with the keys of its path.
     accepted: Vec<(Field, Vec<String>)>,
     rejected: Vec<RejectedPath>,
     /// Whether a path names something that the schema does not have.
@@ -278,6 +283,7 @@ struct List {
 }
 
 impl List {
+    /// The warnings of the list, for the version of this name.
     fn warnings_of(&self, version: &str) -> impl Iterator<Item = FieldWarning> {
         self.warnings.iter().map(|(json_path, message)| FieldWarning {
             version: version.to_owned(),
@@ -287,7 +293,8 @@ impl List {
     }
 }
 
-/// Validates a list of paths against a schema, with upstream's errors and own warnings.
+/// Validates a list of paths against a schema, with upstream's errors and additional warnings. `list_field` is the path
+/// of the list in the definition; `may_exceed`: whether the list may be too long.
 fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_exceed: bool) -> List {
     let mut list = List::default();
     let mut unique = BTreeSet::new();
@@ -359,7 +366,7 @@ fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_ex
     list
 }
 
-/// The field for an accepted path; `leaf` is the schema of its value.
+/// The field for an accepted path. `leaf` is the schema of its value; `None` if the schema does not describe it.
 fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
     let leaf = leaf.unwrap_or(&Value::Null);
     let word = |key: &str| leaf[key].as_str().unwrap_or_default().to_owned();
@@ -368,7 +375,7 @@ fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
         label: json_path.strip_prefix('.').unwrap_or(json_path).to_owned(),
         json_path: json_path.to_owned(),
         kind: word("type"),
-        // A null in the enum of a nullable field is no text that anybody could select.
+        // The enum of a nullable field can contain null, which is not a text to select.
         allowed: value::allowed(allowed.iter().filter(|value| !value.is_null())),
         format: word("format"),
         default: Some(&leaf["default"]).filter(|default| !default.is_null()).map(text_of),
@@ -377,7 +384,7 @@ fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
     }
 }
 
-/// The warning for a path that makes kube-apiserver panic.
+/// The warning for a path that makes kube-apiserver panic; `None` for any other error.
 fn crash_warning(error: &PathError) -> Option<String> {
     let why = match error {
         PathError::NotAField { crashes_upstream: true, .. } => "a path that goes below `additionalProperties: true`",
@@ -436,8 +443,8 @@ fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     }
 }
 
-/// Warnings about an accepted path that an API server cannot evaluate. It compiles the path with client-go's JSONPath
-/// templates (`util/jsonpath/parser.go`), in which some characters have a meaning. All others are literal.
+/// Warnings about an accepted path that API servers evaluate wrongly. They compile the path as a JSONPath template of
+/// client-go (`util/jsonpath/parser.go`), in which some characters have a special meaning.
 fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
     let any =
         |characters: &[char]| segments.iter().find_map(|segment| segment.chars().find(|c| characters.contains(c)));
@@ -499,8 +506,8 @@ pub fn unknown_fields(document: &Value) -> Vec<FieldWarning> {
     warnings
 }
 
-/// Whether two schemas are equal once they are decoded into upstream's JSONSchemaProps. Empty keywords count as absent,
-/// and unknown ones are ignored.
+/// Whether two schemas are equal after they are decoded to upstream's JSONSchemaProps. Empty keywords count as absent,
+/// and unknown ones are ignored. Two missing schemas are equal.
 fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) => left == right || same_decoded(&left.to_value(), &right.to_value()),
@@ -508,15 +515,17 @@ fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     }
 }
 
-/// Like [`same_schema`], for their values, without copying them.
+/// Like [`same_schema`], for schemas as JSON.
 pub(super) fn same_decoded(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {
             let kept =
-                |schema: &Map<String, Value>| schema.iter().filter(|(keyword, value)| holds(keyword, value)).count();
+                |schema: &Map<String, Value>| schema.iter().filter(|(keyword, value)| is_set(keyword, value)).count();
             kept(left) == kept(right)
-                && left.iter().filter(|(keyword, value)| holds(keyword, value)).all(|(keyword, value)| {
-                    right.get(keyword).is_some_and(|other| holds(keyword, other) && same_keyword(keyword, value, other))
+                && left.iter().filter(|(keyword, value)| is_set(keyword, value)).all(|(keyword, value)| {
+                    right
+                        .get(keyword)
+                        .is_some_and(|other| is_set(keyword, other) && same_keyword(keyword, value, other))
                 })
         }
         _ => left == right,
@@ -538,10 +547,10 @@ fn same_keyword(keyword: &str, left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Whether JSONSchemaProps has a keyword, and its value is not empty.
-fn holds(keyword: &str, value: &Value) -> bool {
+/// Whether JSONSchemaProps has a keyword, and this value sets it: it differs from the value of an absent keyword.
+fn is_set(keyword: &str, value: &Value) -> bool {
     match keyword {
-        // These are pointers upstream: false, or nothing in it, is a value.
+        // These are pointers upstream: false or an empty object is a value.
         "items" | "additionalProperties" | "additionalItems" | "not" | "default" | "example" => !value.is_null(),
         "x-kubernetes-preserve-unknown-fields" => !value.is_null(),
         "properties" | "patternProperties" | "definitions" => {
@@ -551,13 +560,13 @@ fn holds(keyword: &str, value: &Value) -> bool {
         "enum" | "required" | "dependencies" | "externalDocs" | "minimum" | "maximum" | "multipleOf" | "minLength"
         | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" | "exclusiveMinimum"
         | "exclusiveMaximum" | "uniqueItems" | "nullable" | "type" | "format" | "title" | "description" | "pattern"
-        | "id" | "$schema" | "$ref" => holds_something(value),
-        _ => keyword.starts_with("x-kubernetes-") && holds_something(value),
+        | "id" | "$schema" | "$ref" => is_non_zero_in_go(value),
+        _ => keyword.starts_with("x-kubernetes-") && is_non_zero_in_go(value),
     }
 }
 
-/// Whether a keyword has a value other than the zero value.
-fn holds_something(value: &Value) -> bool {
+/// Whether the value of a keyword differs from Go's zero value. Numbers always do, also 0: upstream's are pointers.
+fn is_non_zero_in_go(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(value) => *value,
@@ -568,8 +577,8 @@ fn holds_something(value: &Value) -> bool {
     }
 }
 
-/// Caches the validation of each definition until it changes. Clones share it. The extractor has the valid fields, so
-/// they are not here.
+/// Caches the validation of each definition until the definition changes. Clones share the cache. It does not keep the
+/// valid fields, because extractors have them.
 #[derive(Clone, Debug, Default)]
 pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 
@@ -577,7 +586,8 @@ pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 type Validated = (Arc<Crd>, Arc<CrdValidation>);
 
 impl CrdValidationCache {
-    /// The validation of a definition as if it were new: the cached result, or a new one.
+    /// The validation of a definition as if it were created now, without its valid fields. Validates it only if the
+    /// cache does not have this definition.
     pub fn get_or_validate(&self, crd: &Arc<Crd>) -> Arc<CrdValidation> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((validated, validation)) = known.get(&crd.name)
@@ -592,7 +602,7 @@ impl CrdValidationCache {
         validation
     }
 
-    /// Removes the entries of other definitions.
+    /// Removes the entries of definitions for whose name `is_there` returns false.
     pub fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| is_there(name));
     }

@@ -13,18 +13,19 @@ use crate::json::tree::{NodeId, NodeKind, Tree};
 use crate::json::unescape;
 use crate::model::float;
 
-/// The canonical text of a parsed value; null is the empty text.
+/// The canonical text of a parsed value; empty for null.
 pub fn text_of(value: &Value) -> String {
-    // Through the bytes, so that there is one renderer; only defaults and enums of schemas come this way.
+    // Writes the value as JSON first, so that there is only one renderer. Only defaults and enums of schemas need this.
     text(value.to_string().as_bytes()).unwrap_or_default().into_owned()
 }
 
-/// Values of an enum that are published: clients that read of a field read all of them.
+/// The maximum number of enum values that are published with a field. Every client that reads about the field gets all
+/// of them.
 const MOST_ALLOWED: usize = 1_024;
-/// Bytes of their texts together. Definitions may have megabytes of them.
+/// The maximum length of these values together, in bytes. A CustomResourceDefinition may have megabytes of enum values.
 const MOST_ALLOWED_BYTES: usize = 64 << 10;
 
-/// The texts of the first values of an enum, within both bounds.
+/// The canonical texts of the first values of an enum, up to [`MOST_ALLOWED`] and [`MOST_ALLOWED_BYTES`].
 pub(super) fn allowed<'v>(values: impl Iterator<Item = &'v Value>) -> Arc<[String]> {
     let mut room = MOST_ALLOWED_BYTES;
     let fits = |text: &String| match room.checked_sub(text.len()) {
@@ -37,7 +38,7 @@ pub(super) fn allowed<'v>(values: impl Iterator<Item = &'v Value>) -> Arc<[Strin
     values.take(MOST_ALLOWED).map(text_of).take_while(fits).collect()
 }
 
-/// The canonical text of one JSON value without white space around it; `None` for bytes that are none.
+/// The canonical text of one JSON value without white space around it; `None` if the bytes are not a JSON value.
 pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
         [b'"', inside @ .., b'"'] => unescape(inside),
@@ -47,7 +48,7 @@ pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text of a JSON scalar; `None` for null, lists and objects.
+/// The text of a number, a boolean or null (`<nil>`, as within lists and objects); `None` for other bytes.
 fn scalar(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
         b"true" => Some(Cow::Borrowed("true")),
@@ -58,7 +59,7 @@ fn scalar(raw: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// A number as the API server prints it after one round through its storage: integers within 64 bits exactly, others as
-/// Go's shortest `%g`.
+/// Go's shortest `%g`. `None` if the text is not a number.
 fn number(literal: &str) -> Option<String> {
     if let Ok(integer) = literal.parse::<i64>() {
         return Some(integer.to_string());
@@ -75,9 +76,11 @@ fn number(literal: &str) -> Option<String> {
     }
 }
 
-/// Go's print form of an object or list: `map[a:1 b:<nil>]` with sorted keys, `[a 2]`.
+/// Go's print form of an object or list: `map[a:1 b:<nil>]` with sorted keys, `[a 2]`. `None` if the bytes are not
+/// JSON.
 ///
-/// Only data that is older than its schema comes here. Each text is written once, however deep it is.
+/// Only objects that are older than their schema have such a value. Each text is copied once, however deep it is
+/// nested.
 fn go_print(raw: &[u8]) -> Option<String> {
     let tree = Tree::read(raw).ok()?;
     let mut text = String::with_capacity(raw.len());

@@ -13,7 +13,7 @@ pub struct SyntaxError {
     pub expected: &'static str,
 }
 
-/// Deepest nesting of objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
+/// The maximum number of nested objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
 pub const MAX_DEPTH: usize = 10_000;
 
 /// Expected after an element of a list.
@@ -23,7 +23,7 @@ pub const OBJECT_GOES_ON: &str = "a comma or the end of an object";
 /// Expected instead of deeper nesting.
 pub const TOO_DEEP: &str = "at most 10000 levels of nesting";
 
-/// The position of a value in the bytes; that of an absent one is empty (no JSON value is).
+/// The position of a value in the bytes. The span of an absent value is empty; no JSON value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The first byte.
@@ -46,11 +46,11 @@ impl Span {
 
 /// A JSON string in its raw form.
 pub struct RawString<'b> {
-    /// Between the quotes.
+    /// The bytes between the quotes.
     pub raw: &'b [u8],
-    /// Where that begins.
+    /// The offset of the first of these bytes.
     pub start: usize,
-    /// Whether it contains a backslash.
+    /// Whether the string contains a backslash.
     pub is_escaped: bool,
 }
 
@@ -73,8 +73,8 @@ impl Drop for Cursor<'_> {
     }
 }
 
-/// The number of bytes that the cursors of this thread read while `run` runs. Tests compare it; there is no such count
-/// in release builds.
+/// Calls `run`; returns its result, and the number of bytes that the cursors of this thread read meanwhile. For tests:
+/// release builds do not count.
 #[cfg(debug_assertions)]
 pub fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = bytes_read_so_far();
@@ -93,7 +93,8 @@ const HIGH_BITS: u64 = ONES << 7;
 const QUOTES: u64 = ONES * b'"' as u64;
 const BACKSLASHES: u64 = ONES * b'\\' as u64;
 
-/// A set high bit in each byte that is zero; bytes above the lowest hit may be wrong, the lowest never is.
+/// Sets the high bit of each byte of the result whose byte in `word` is zero. Only the lowest set bit is reliable:
+/// bytes above it may be set wrongly.
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH_BITS
 }
@@ -114,18 +115,18 @@ impl<'b> Cursor<'b> {
         self.bytes.get(self.position).copied()
     }
 
-    /// Advances over bytes that exist.
+    /// Advances by `count` bytes, which must exist.
     pub fn step(&mut self, count: usize) {
         debug_assert!(count <= self.bytes.len() - self.position, "a cursor must not pass the end");
         self.position += count;
     }
 
-    /// Advances over one byte that was peeked.
+    /// Advances by one byte, which must exist: [`Cursor::peek`] returned it.
     pub fn advance(&mut self) {
         self.position += 1;
     }
 
-    /// The error for what is at the current position.
+    /// An error about the current position; `expected` is what should be there.
     pub fn error(&self, expected: &'static str) -> SyntaxError {
         SyntaxError { offset: self.position, expected }
     }
@@ -137,7 +138,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Consumes this byte, or fails.
+    /// Advances over `byte`; an error with `expected` if the next byte is another one.
     pub fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), SyntaxError> {
         if self.peek() != Some(byte) {
             return Err(self.error(expected));
@@ -146,22 +147,22 @@ impl<'b> Cursor<'b> {
         Ok(())
     }
 
-    /// Advances over these bytes if they are next.
-    pub fn takes(&mut self, expected: &[u8]) -> bool {
+    /// Advances over these bytes if they are next; returns whether they are.
+    pub fn skip_if_next(&mut self, expected: &[u8]) -> bool {
         let takes = self.bytes[self.position..].starts_with(expected);
         self.position += if takes { expected.len() } else { 0 };
         takes
     }
 
-    /// Skips white space and, if it follows, the closing bracket.
-    pub fn closes(&mut self, bracket: u8) -> bool {
+    /// Skips white space, and the closing bracket `bracket` if it is next; returns whether it is.
+    pub fn skip_closing(&mut self, bracket: u8) -> bool {
         self.space();
         let closes = self.peek() == Some(bracket);
         self.position += usize::from(closes);
         closes
     }
 
-    /// Reads a string, without unescaping it.
+    /// Reads a string, without unescaping it. `expected` is for the error if the next byte is not a quote.
     pub fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, SyntaxError> {
         self.expect(b'"', expected)?;
         let start = self.position;
@@ -169,7 +170,8 @@ impl<'b> Cursor<'b> {
         Ok(RawString { raw: &self.bytes[start..self.position - 1], start, is_escaped })
     }
 
-    /// Moves past the closing quote; true if the string has a backslash.
+    /// Advances from inside a string to the position after its closing quote; returns whether the string has a
+    /// backslash.
     fn finish_string(&mut self) -> Result<bool, SyntaxError> {
         let mut is_escaped = false;
         loop {
@@ -216,12 +218,14 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Skips to behind the bracket that closes the list the cursor is in, its `depth` included in the count.
+    /// Skips the rest of the list that the cursor is in, with its closing bracket. `depth` is the number of open
+    /// containers, including this list.
     pub fn skip_rest_of_list(&mut self, depth: usize) -> Result<(), SyntaxError> {
         self.skip_containers(1, depth - 1)
     }
 
-    /// Skips until all containers are closed, of which `open` lists (0 or 1) are open already.
+    /// Skips a container with its content. `open` is 0 if the cursor is at its opening bracket, 1 if it is in a list.
+    /// `depth_around` is the number of containers around it.
     fn skip_containers(&mut self, open: usize, depth_around: usize) -> Result<(), SyntaxError> {
         let mut brackets = Brackets::default();
         if open == 1 {
@@ -274,7 +278,7 @@ impl<'b> Cursor<'b> {
     }
 }
 
-/// Whether a token is a number of JSON's grammar.
+/// Whether a token is a number by the grammar of JSON.
 fn is_number(token: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut rest = token.strip_prefix(b"-").unwrap_or(token);
@@ -301,17 +305,18 @@ fn is_number(token: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// The open brackets, one bit each (set: a list), the innermost lowest.
+/// The open brackets, one bit for each (set: a list).
 #[derive(Default)]
 struct Brackets {
+    /// The innermost 64 brackets, the last one in the lowest bit.
     innermost: u64,
-    /// Full words further out; empty in every sane object.
+    /// Further brackets, 64 in each word; empty for almost every object.
     outer: Vec<u64>,
     depth: usize,
 }
 
 impl Brackets {
-    /// Notes an opened list or object.
+    /// Adds an opening bracket.
     fn open(&mut self, is_list: bool) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.outer.push(self.innermost);
@@ -320,7 +325,7 @@ impl Brackets {
         self.depth += 1;
     }
 
-    /// Closes a bracket; false if the innermost one is of the other kind.
+    /// Removes the innermost bracket; false if it is of the other kind.
     fn close(&mut self, is_list: bool) -> bool {
         if (self.innermost & 1 == 1) != is_list {
             return false;

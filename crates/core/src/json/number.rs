@@ -2,13 +2,14 @@
 
 use serde_json::{Number, Value};
 
-/// Brings every number into the form that storing and reading gives: `1.0` and `1e2` become integers, an integer
-/// beyond 64 bits becomes a float.
+/// Converts every number to the form that it has after an API server stored and read it. `1.0` and `1e2` become
+/// integers; an integer outside the range of int64 becomes a float.
 pub fn normalize_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if !number.is_i64() => {
             let float = number.as_f64().unwrap_or_default();
-            // Go writes up to 1e21 without exponent, and what has no exponent and fits is read back as an integer.
+            // Go writes numbers up to 1e21 without an exponent. It reads a number without an exponent as an integer if
+            // it fits.
             let is_integer = float.fract() == 0.0 && float.abs() < TWO_TO_63;
             let normal = if is_integer { Some(Number::from(float as i64)) } else { Number::from_f64(float) };
             if let Some(normal) = normal {

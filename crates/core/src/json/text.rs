@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text of a JSON string, from between its quotes; `None` for a broken escape. Bytes that are no UTF-8 and lone
-/// surrogates become U+FFFD, one for each byte, as Go's decoder does it (encoding/json `decode.go`, unquote).
+/// The text of a JSON string; `raw` is between its quotes. `None` if an escape is not valid. As in Go's decoder
+/// (encoding/json `decode.go`, unquote), each byte that is not UTF-8 and each lone surrogate becomes U+FFFD.
 pub fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     if !raw.contains(&b'\\')
         && let Ok(text) = std::str::from_utf8(raw)
@@ -56,7 +56,7 @@ fn push_lossy(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The value of the first four hexadecimal digits.
+/// The number that the first four bytes are as hexadecimal digits; `None` if they are not.
 fn hexadecimal(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.first_chunk::<4>()?;
     digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))

@@ -15,13 +15,13 @@ use serde_json::{Map, Value};
 use super::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, Span, SyntaxError, TOO_DEEP};
 use super::text::unescape;
 
-/// Why bytes are no value of at most this many levels.
+/// The reason why bytes cannot be read as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJson {
     /// Not JSON, or cut short.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// More objects and lists inside each other than the caller allows.
+    /// Objects and lists are nested deeper than the caller allows.
     #[error("more than {levels} levels of nesting at byte {offset}")]
     TooDeep {
         /// Byte offset.
@@ -61,27 +61,28 @@ struct Node {
     key: u32,
     start: u32,
     end: u32,
-    /// The first value inside of it, and the next one beside it; 0 is none, because the first node is inside of
-    /// nothing.
+    /// The first value inside of it; 0 if there is none, because the root is inside of nothing.
     first: u32,
+    /// The next value in the same container; 0 if there is none.
     next: u32,
 }
 
-/// Nodes. The first [`PART`], which suffice for most trees, are contiguous; further ones are in parts, so that many are
-/// neither moved nor allocated in advance.
+/// The nodes of a tree. The first [`PART`] nodes, which suffice for most trees, are contiguous. Further nodes are in
+/// parts of the same size, so that they are neither moved nor allocated in advance.
 #[derive(Debug)]
 struct Nodes {
     first: Vec<Node>,
     parts: Vec<Vec<Node>>,
 }
 
+/// The number of nodes in a part.
 const PART: usize = 1 << 10;
 
-/// Bytes of an object for each of its values, about. A tree begins with capacity for as many values.
+/// The approximate number of bytes of an object for each of its values. It decides the initial capacity of a tree.
 const BYTES_PER_VALUE: usize = 16;
 
 impl Nodes {
-    /// An empty arena, sized for a text of this length.
+    /// No nodes, with capacity for those of a text of `length` bytes.
     fn for_bytes(length: usize) -> Nodes {
         Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
     }
@@ -93,6 +94,7 @@ impl Nodes {
         }
     }
 
+    /// Appends a node and returns its number.
     fn push(&mut self, node: Node) -> NodeId {
         if self.first.len() < PART {
             self.first.push(node);
@@ -129,7 +131,8 @@ impl IndexMut<NodeId> for Nodes {
     }
 }
 
-/// A tree is only made of bytes whose positions fit, and each node takes at least a byte.
+/// A position in the bytes, or a number of a node, as 32 bits. Both fit: a tree has less than 4 GiB of bytes, and each
+/// node takes at least one of them.
 fn position(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
@@ -138,6 +141,7 @@ fn position(position: usize) -> u32 {
 struct Open<'b> {
     id: NodeId,
     is_list: bool,
+    /// Its last element or member so far.
     last: Option<NodeId>,
     /// The raw key of its last member.
     key: &'b [u8],
@@ -149,15 +153,15 @@ impl<'b> Tree<'b> {
     /// Reads one JSON value. The members of objects are sorted by key.
     ///
     /// # Errors
-    /// Bytes that are no JSON value, or nest deeper than an API server stores.
+    /// The bytes are not a JSON value, or nest deeper than an API server stores.
     pub fn read(bytes: &'b [u8]) -> Result<Tree<'b>, SyntaxError> {
         Tree::read_at_most(bytes, usize::MAX)
     }
 
-    /// Like [`Tree::read`], for at most this many values: each takes 20 bytes, however short it is.
+    /// Like [`Tree::read`], for at most `most` values: each takes 20 bytes of memory, however short it is.
     ///
     /// # Errors
-    /// As above, and more values.
+    /// Those of [`Tree::read`], or the bytes have more values.
     pub fn read_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, SyntaxError> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(SyntaxError { offset: 0, expected: "less than 4 GiB" });
@@ -182,7 +186,7 @@ impl<'b> Tree<'b> {
                 }
             }
             if kind == NodeKind::Scalar {
-                scalar(&mut cursor)?;
+                skip_scalar(&mut cursor)?;
                 tree.nodes[id].end = position(cursor.position());
             } else {
                 if open.len() >= MAX_DEPTH {
@@ -194,12 +198,12 @@ impl<'b> Tree<'b> {
             // Up to the next value.
             loop {
                 let Some(container) = open.last_mut() else {
-                    end(&mut cursor)?;
+                    expect_end(&mut cursor)?;
                     return Ok(tree);
                 };
                 let id = container.id;
                 let is_list = container.is_list;
-                match next(&mut cursor, is_list, container.last.is_some())? {
+                match advance_to_next(&mut cursor, is_list, container.last.is_some())? {
                     Next::End => {
                         tree.nodes[id].end = position(cursor.position());
                         if !container.is_sorted {
@@ -222,7 +226,8 @@ impl<'b> Tree<'b> {
         }
     }
 
-    /// Sorts the members of an object; of equal keys the last one stays.
+    /// Sorts the members of an object by key; of equal keys only the last one remains. An error if a key has an invalid
+    /// escape.
     fn sort(&mut self, id: NodeId) -> Result<(), SyntaxError> {
         let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
         for member in self.children(id) {
@@ -243,7 +248,7 @@ impl<'b> Tree<'b> {
         Ok(())
     }
 
-    /// The raw key of a member, without its quotes.
+    /// The raw key of a member, without its quotes. Its end is found in the bytes, because nodes do not store it.
     fn raw_key(&self, id: NodeId) -> &'b [u8] {
         let rest = &self.bytes[self.nodes[id].key as usize..];
         let mut end = 0;
@@ -263,31 +268,31 @@ impl<'b> Tree<'b> {
         kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
     }
 
-    /// The first element or member of a node.
+    /// The first element or member of a node; `None` if it has none.
     pub fn first(&self, id: NodeId) -> Option<NodeId> {
         Some(NodeId(self.nodes[id].first)).filter(|first| *first != self.root())
     }
 
-    /// The element or member after this one.
+    /// The element or member after this one; `None` if it is the last.
     pub fn next(&self, id: NodeId) -> Option<NodeId> {
         Some(NodeId(self.nodes[id].next)).filter(|next| *next != self.root())
     }
 
-    /// The elements or members of a node.
+    /// The elements or members of a node; none for a scalar.
     pub fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.first(id), |id| self.next(*id))
     }
 
-    /// The key of a member.
+    /// The key of a member of an object. The result has no meaning for other nodes.
     pub fn key(&self, id: NodeId) -> Cow<'b, str> {
         // Its escapes are valid: they were read with the object.
         unescape(self.raw_key(id)).unwrap_or_default()
     }
 
-    /// Whether this is the key of a member. Does not copy the usual key, which has no escapes.
+    /// Whether a member of an object has this key. Does not copy the member's key unless it has escapes, which is rare.
     pub fn has_key(&self, id: NodeId, key: &str) -> bool {
         let raw = &self.bytes[self.nodes[id].key as usize..];
-        // Up to where it ends, begins an escape, or is another one.
+        // The number of equal bytes, up to a quote, an escape or the first different byte.
         let same = raw.iter().zip(key.as_bytes()).take_while(|(raw, key)| raw == key && !matches!(raw, b'"' | b'\\'));
         let same = same.count();
         match raw.get(same) {
@@ -297,22 +302,22 @@ impl<'b> Tree<'b> {
         }
     }
 
-    /// The bytes of a node.
+    /// The JSON text of a node.
     pub fn bytes(&self, id: NodeId) -> &'b [u8] {
         &self.bytes[self.range(id)]
     }
 
-    /// The range of the bytes of a node.
+    /// The position of the JSON text of a node in the bytes of the tree.
     pub fn range(&self, id: NodeId) -> Range<usize> {
         let Node { start, end, .. } = self.nodes[id];
         start as usize..end as usize
     }
 }
 
-/// The longest escape of a byte of text: `\u` and four digits.
+/// The length of the longest escape of one byte of text, in bytes: `\u` and four digits.
 const LONGEST_ESCAPE: usize = 6;
 
-/// Whether an escaped key that begins here is this one. It reads no more of a key than that could have.
+/// Whether the escaped key at the beginning of `raw` equals `key`. Reads no further than an equal key could extend.
 fn escaped_is(raw: &[u8], key: &str) -> bool {
     let most = raw.len().min(key.len().saturating_mul(LONGEST_ESCAPE) + 1);
     let mut end = 0;
@@ -335,27 +340,29 @@ fn kind_at(cursor: &Cursor<'_>) -> NodeKind {
     kind_of(cursor.peek())
 }
 
-/// Skips a scalar.
-fn scalar(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+/// Skips a string, number, boolean or null.
+fn skip_scalar(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.skip_value(0)
 }
 
-/// Checks that nothing but whitespace follows.
-fn end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+/// Fails if anything but white space follows.
+fn expect_end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.space();
     if cursor.peek().is_some() { Err(cursor.error("the end of the value")) } else { Ok(()) }
 }
 
 /// The next part of a container: a value or its end.
 enum Next {
+    /// The container ended; the cursor is after it.
     End,
-    /// The cursor is at a value. Of a member, this is its key.
+    /// The cursor is at a value. The span is the raw key of a member; absent for an element of a list.
     Value(Span),
 }
 
-/// Steps to the next value of a container, or behind its end.
-fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next, SyntaxError> {
-    if cursor.closes(if is_list { b']' } else { b'}' }) {
+/// Advances to the next value of a container, or after its end. `has_values`: whether a value was read before, so that
+/// a comma must follow.
+fn advance_to_next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next, SyntaxError> {
+    if cursor.skip_closing(if is_list { b']' } else { b'}' }) {
         return Ok(Next::End);
     }
     if has_values {
@@ -374,32 +381,39 @@ fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next
     Ok(Next::Value(key))
 }
 
-/// Parses a value of at most this many levels.
+/// Parses a value with at most `levels` levels of nested objects and lists.
 ///
 /// # Errors
-/// Bytes that are no JSON value, or nest deeper.
+/// The bytes are not a JSON value, or nest deeper.
 pub fn value(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
     build(bytes, levels, Below::Rejected)
 }
 
-/// Parses the outer levels of a value. Objects and lists below them are empty.
+/// Parses the outer `levels` levels of a value. Objects and lists below them are empty in the result.
 ///
 /// # Errors
-/// Bytes that are no JSON value, or nest deeper than an API server stores.
+/// The bytes are not a JSON value, or nest deeper than an API server stores.
 pub fn shallow(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
     build(bytes, levels, Below::Empty)
 }
 
+/// The treatment of objects and lists below the allowed levels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
+    /// They are an error.
     Rejected,
+    /// They are empty in the result.
     Empty,
 }
 
 /// A container that is being built.
 enum Building {
     List(Vec<Value>),
-    Map { members: Map<String, Value>, key: String },
+    /// `key` is the key of the next member.
+    Map {
+        members: Map<String, Value>,
+        key: String,
+    },
 }
 
 /// Builds a value of at most `levels` levels; `below` decides about deeper ones.
@@ -429,15 +443,15 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
                 None
             }
             NodeKind::Scalar => {
-                scalar(&mut cursor)?;
+                skip_scalar(&mut cursor)?;
                 let raw = &bytes[start..cursor.position()];
                 Some(scalar_value(raw).ok_or(SyntaxError { offset: start, expected: "a value" })?)
             }
         };
-        // The finished value goes into the container around it, which may be finished by that.
+        // Adds the finished value to the container around it, which may then be finished too.
         loop {
             let Some(container) = open.last_mut() else {
-                end(&mut cursor)?;
+                expect_end(&mut cursor)?;
                 return Ok(done.unwrap_or_default());
             };
             let is_nested = done.is_some();
@@ -451,7 +465,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
                     (false, is_nested)
                 }
             };
-            match next(&mut cursor, is_list, has_values)? {
+            match advance_to_next(&mut cursor, is_list, has_values)? {
                 Next::Value(span) => {
                     if let Building::Map { key, .. } = container {
                         let error = SyntaxError { offset: span.start, expected: "a key" };
@@ -470,7 +484,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
     }
 }
 
-/// The value of a string, a number, a boolean or null.
+/// Parses a string, a number, a boolean or null; `None` if the text is not valid.
 pub fn scalar_value(raw: &[u8]) -> Option<Value> {
     match raw {
         [b'"', inside @ .., b'"'] => unescape(inside).map(|text| Value::String(text.into_owned())),

@@ -1,8 +1,8 @@
 //! A value of a [`Tree`], or a missing one: reads an object member by member without copying it.
 //!
-//! Reading never fails, as with [`serde_json::Value`]. A member of a value that is no object is missing, and a missing
-//! value reads like null. A lookup walks all members of an object, so code that joins two wide objects iterates both in
-//! the order of their keys.
+//! Reading never fails, as with [`serde_json::Value`]. A member of a value that is not an object is missing, and a
+//! missing value reads like null. A lookup walks all members of an object, so code that joins two wide objects iterates
+//! both in the order of their keys.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl<'t> Json<'t> {
         Json(tree.map(|tree| (tree, tree.root())))
     }
 
-    /// The member of this name.
+    /// The member of this name; missing if there is none, or if the value is not an object.
     pub fn at(self, key: &str) -> Json<'t> {
         let member = self.0.and_then(|(tree, id)| {
             let is_map = tree.kind(id) == NodeKind::Map;
@@ -33,17 +33,17 @@ impl<'t> Json<'t> {
         Json(member)
     }
 
-    /// The elements of a list; none for other values.
+    /// The elements of a list; none for any other value.
     pub fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
         self.children(NodeKind::List).map(|(tree, id)| Json(Some((tree, id))))
     }
 
-    /// The members of an object in the order of their keys; none where there is no object.
+    /// The members of an object in the order of their keys; none for any other value.
     pub fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> + Clone {
         self.children(NodeKind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
     }
 
-    /// The number of elements or members.
+    /// The number of elements or members; 0 for any other value.
     pub fn count(self) -> usize {
         self.0.map_or(0, |(tree, id)| tree.children(id).count())
     }
@@ -53,7 +53,7 @@ impl<'t> Json<'t> {
         self.bytes().is_none_or(|bytes| bytes == b"null")
     }
 
-    /// The value as a string.
+    /// The value if it is a string, with its escapes resolved; otherwise `None`.
     pub fn as_str(self) -> Option<Cow<'t, str>> {
         match self.bytes()? {
             [b'"', inside @ .., b'"'] => unescape(inside),
@@ -61,7 +61,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// The value as a boolean.
+    /// The value if it is a boolean; otherwise `None`.
     pub fn as_bool(self) -> Option<bool> {
         match self.bytes()? {
             b"true" => Some(true),
@@ -70,12 +70,12 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// An integer within 64 bits.
+    /// The value if it is an integer within 64 bits; otherwise `None`.
     pub fn as_i64(self) -> Option<i64> {
         self.as_number()?.as_i64()
     }
 
-    /// The value as a number.
+    /// The value if it is a number; otherwise `None`.
     pub fn as_number(self) -> Option<serde_json::Number> {
         match self.bytes()? {
             bytes @ [b'-' | b'0'..=b'9', ..] => match scalar_value(bytes) {
@@ -86,13 +86,14 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// The children of a container of this kind.
+    /// The children of the value if it is of this kind; otherwise none.
     fn children(self, kind: NodeKind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
         let container = self.0.filter(|(tree, id)| tree.kind(*id) == kind);
         let first = container.and_then(|(tree, id)| tree.first(id).map(|first| (tree, first)));
         std::iter::successors(first, |(tree, id)| tree.next(*id).map(|next| (*tree, next)))
     }
 
+    /// The JSON text of the value; `None` if it is missing.
     fn bytes(self) -> Option<&'t [u8]> {
         self.0.map(|(tree, id)| tree.bytes(id))
     }

@@ -9,28 +9,29 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// A node of the B-tree of an object, in bytes: it has capacity for eleven members.
+/// The memory of a node of an object's B-tree, in bytes. It has capacity for [`NODE_MEMBERS`] members.
 const NODE: usize = 640;
 
-/// Members that fit one node.
+/// The number of members that fit in one node.
 const NODE_MEMBERS: usize = 11;
 
-/// Where one node is full, there are a second one and one above both.
+/// The memory of the two further nodes when the first one is full: another leaf, and a root above both; in bytes.
 const SPLIT: usize = NODE + 736;
 
-/// A further member of an object. Nodes are split when they are full, so they may be little more than half full.
+/// The memory of a further member of an object, in bytes. Nodes are split when they are full, so they may be little
+/// more than half full.
 const MEMBER: usize = 128;
 
-/// A list with items has capacity for four at once.
+/// The memory of a list that is not empty, in bytes: it begins with capacity for four items.
 const LIST: usize = 128;
 
-/// A further item of a list, whose capacity doubles.
+/// The memory of a further item of a list, in bytes. The capacity of a list doubles when it is full.
 const ITEM: usize = 64;
 
-/// A text is an allocation of its own, however short it is.
+/// The memory of a string, in bytes, without its text: it is an allocation, however short it is.
 const TEXT: usize = 16;
 
-/// Why no value was built of a text.
+/// The reason why a JSON text was not parsed to a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Overweight {
     /// The value would take more than this many bytes.
@@ -48,8 +49,8 @@ struct Open {
     commas: usize,
 }
 
-/// Whether the value of a JSON text takes at most this many bytes of memory. For bytes that are not JSON, it bounds
-/// what a parser builds before it fails.
+/// Whether the value of a JSON text takes at most `most` bytes of memory. For bytes that are not JSON: whether a parser
+/// takes at most this much before it fails.
 pub fn is_within(json: &[u8], most: usize) -> bool {
     memory_of(json, most) <= most
 }
@@ -57,7 +58,7 @@ pub fn is_within(json: &[u8], most: usize) -> bool {
 /// An upper bound of the memory of a JSON text's value, in bytes. If it is more than `most`, the result is some number
 /// above `most`.
 pub fn memory_of(json: &[u8], most: usize) -> usize {
-    // All texts together are no longer than the JSON.
+    // All strings together are no longer than the JSON text.
     let mut memory = json.len();
     let mut open: Vec<Open> = Vec::new();
     let mut rest = json;
@@ -69,11 +70,11 @@ pub fn memory_of(json: &[u8], most: usize) -> usize {
         rest = &rest[at + 1..];
         memory += match byte {
             b'"' => {
-                rest = behind_text(rest);
+                rest = after_string(rest);
                 TEXT
             }
             b'{' | b'[' => {
-                // Each one that is counted here has paid for its place in this list.
+                // The memory that is counted for each container bounds the length of this list too.
                 open.push(Open { is_map: byte == b'{', commas: 0 });
                 let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
                 match byte {
@@ -104,8 +105,8 @@ pub fn memory_of(json: &[u8], most: usize) -> usize {
     memory
 }
 
-/// The bytes after the end of a string, from a position inside of it.
-fn behind_text(mut rest: &[u8]) -> &[u8] {
+/// The bytes after the closing quote of a string; `rest` begins inside the string. Empty if the string does not end.
+fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
         if rest[at] == b'"' {
             return &rest[at + 1..];
@@ -115,10 +116,10 @@ fn behind_text(mut rest: &[u8]) -> &[u8] {
     &[]
 }
 
-/// Parses a value that takes at most this many bytes of memory.
+/// Parses a value that takes at most `most` bytes of memory.
 ///
 /// # Errors
-/// [`Overweight`].
+/// The value would take more memory, or the text is not JSON.
 pub fn value_within(json: &[u8], most: usize) -> Result<Value, Overweight> {
     if !is_within(json, most) {
         return Err(Overweight::TooMuch(most));

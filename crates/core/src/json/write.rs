@@ -15,7 +15,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut done = 0;
     loop {
-        // Bytes without escapes are copied together; most texts have none at all.
+        // Bytes that need no escape are copied together; most texts need none at all.
         let plain = plain_length(&bytes[done..]);
         out.extend_from_slice(&bytes[done..done + plain]);
         done += plain;
@@ -44,6 +44,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     plain + bytes[plain..].iter().position(|byte| may_need_escape(*byte)).unwrap_or(bytes.len() - plain)
 }
 
+/// Whether a byte needs an escape, or begins a character that may need one.
 fn may_need_escape(byte: u8) -> bool {
     // 0xe2 begins U+2028 and U+2029, among others.
     (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == b'<') | (byte == b'>') | (byte == b'&') | (byte == 0xe2)
@@ -111,7 +112,7 @@ pub fn json_bytes(value: &Value) -> Vec<u8> {
     out
 }
 
-/// Serializes a value to a string.
+/// Like [`json_bytes`], as a string.
 pub fn to_text(value: &Value) -> String {
     String::from_utf8(json_bytes(value)).expect("JSON that is written of texts must be UTF-8")
 }

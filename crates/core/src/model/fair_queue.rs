@@ -4,10 +4,10 @@
 //! Queues differ in when places are free again:
 //!
 //! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`];
-//!   `crate::fair_semaphore` suspends and wakes the requests). The next place goes to the waiting user with the fewest
-//!   places, and among equals to the one whose last turn is longest ago. Beyond the bound there are places for users
-//!   without one ([`Bounds::first_places`]). So requests that never finish can take all other places, but never another
-//!   user's first.
+//!   `fieldcache::fair_semaphore` suspends and wakes the requests). The next place goes to the waiting user with the
+//!   fewest places, and among equals to the one whose last turn is longest ago. In addition to [`Bounds::places`],
+//!   there are places for users who have none ([`Bounds::first_places`]). So requests that never finish can take all
+//!   other places, but never the first place of another user.
 //! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
 //!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
 //!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
@@ -38,18 +38,19 @@ pub enum Places {
     ForOneRound,
 }
 
-/// The amounts that all users share.
+/// The bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Places taken at a time, or in a round.
+    /// Places that can be taken at a time, or in a round.
     pub places: u64,
-    /// Places beyond these for users who have none; with [`Places::UntilLeft`] only. Bytes do not bound them.
+    /// Places in addition to these for users who have none; with [`Places::UntilLeft`] only. `bytes` does not bound
+    /// requests that get one.
     pub first_places: u64,
-    /// Bytes of those who have places.
+    /// Bytes of all requests that have places.
     pub bytes: u64,
-    /// Requests of one user that wait.
+    /// Waiting requests of one user.
     pub waiting: usize,
-    /// Requests that wait together. Beyond it only a user without a waiting request may wait.
+    /// Waiting requests of all users. Beyond this number, only a user without a waiting request may wait.
     pub waiting_together: usize,
 }
 
@@ -62,19 +63,19 @@ pub struct Cost {
     pub bytes: u64,
 }
 
-/// The result of requesting a place.
+/// The result of a request for places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// The request has its place.
+    /// The request has its places.
     Granted,
     /// The request waits, until [`FairQueue::release`], [`FairQueue::cancel`] or [`FairQueue::next_round`] returns its
     /// ticket.
     Queued,
-    /// Too many requests wait already.
+    /// Too many requests wait already, for this amount.
     Rejected(Scarce),
 }
 
-/// The amount that is used up.
+/// The amount that requests wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     /// Places.
@@ -130,14 +131,16 @@ struct Usage {
 }
 
 impl Usage {
-    /// A first request begins to wait.
-    fn begin(&mut self, kind: Places, now: u64) {
+    /// Updates the use when the first request of this user or tenant begins to wait: idle time gives no credit, so the
+    /// use is at least `now`, that of the queue or the tenant.
+    fn begin_waiting(&mut self, kind: Places, now: u64) {
         if kind == Places::ForOneRound || self.places == 0 {
             self.used = self.used.max(now);
         }
     }
 
-    /// Counts a turn that is granted. `now` becomes the number of the turn, or the use before it.
+    /// Counts a turn that is granted. With [`Places::UntilLeft`], `now` is the number of the turn. With
+    /// [`Places::ForOneRound`], it is raised to the use before the turn.
     fn grant(&mut self, kind: Places, cost: Cost, now: &mut u64) {
         match kind {
             Places::UntilLeft => (self.places, self.used) = (self.places + cost.places, *now),
@@ -149,18 +152,19 @@ impl Usage {
         }
     }
 
-    /// Counts places that a turn used beyond its cost.
+    /// Counts places that a turn used beyond its cost, and expects more of the next turns.
     fn charge(&mut self, places: u64, now: u64) {
         self.used = self.used.max(now).saturating_add(places);
         self.beyond = self.beyond.midpoint(places);
     }
 
-    /// Whether nothing has to be remembered of a user who does not wait.
+    /// Whether this user or tenant, which does not wait, can be forgotten: it has no place and no unpaid use.
     fn is_settled(&self, kind: Places, now: u64) -> bool {
         self.places == 0 && (kind == Places::UntilLeft || self.used <= now)
     }
 }
 
+/// The use of a tenant, and its users.
 #[derive(Debug)]
 struct Tenant<User> {
     usage: Usage,
@@ -177,13 +181,15 @@ impl<User: Flow> Tenant<User> {
         Tenant { usage: Usage::default(), users: HashMap::new(), order: BTreeSet::new(), now: 0 }
     }
 
-    /// The rank among tenants; `None` if no user waits.
+    /// The rank among tenants; `None` if no user waits. `has_first_places`: the queue has places for users who have
+    /// none, so tenants with such a user come first.
     fn rank(&self, has_first_places: bool) -> Option<TenantRank> {
         let ((places, _, precedence), _) = self.order.first()?;
         Some((has_first_places && *places > 0, (self.usage.places, self.usage.used, *precedence)))
     }
 }
 
+/// The use of a user, and its waiting requests, the next one first.
 #[derive(Debug)]
 struct Share {
     usage: Usage,
@@ -199,26 +205,28 @@ impl Share {
     }
 }
 
-/// A user, and the state that belongs to it, for one change.
+/// The state of a user and of its tenant, borrowed for one change.
 struct Change<'a> {
     kind: Places,
-    /// Of the queue.
+    /// [`FairQueue::now`].
     now: &'a mut u64,
     tenant: &'a mut Usage,
+    /// [`Tenant::now`].
     tenant_now: &'a mut u64,
+    /// Whether any user of the tenant waits.
     tenant_is_waiting: bool,
     user: &'a mut Share,
 }
 
 impl Change<'_> {
-    /// A request begins to wait, if none of the user waits already.
-    fn begin(&mut self, ticket: Ticket) {
+    /// Updates the use of the user and of the tenant when a request begins to wait, if it is their only waiting one.
+    fn begin_waiting(&mut self, ticket: Ticket) {
         if !self.tenant_is_waiting {
-            self.tenant.begin(self.kind, *self.now);
+            self.tenant.begin_waiting(self.kind, *self.now);
         }
         if self.user.waiting.is_empty() {
             self.user.precedence = precedence(self.kind, ticket);
-            self.user.usage.begin(self.kind, *self.tenant_now);
+            self.user.usage.begin_waiting(self.kind, *self.tenant_now);
         }
     }
 }
@@ -250,7 +258,7 @@ impl<User: Flow> FairQueue<User> {
         self.waiting
     }
 
-    /// The number of users in the queue's memory.
+    /// The number of users that the queue stores: those with places, waiting requests or unpaid use.
     pub fn users(&self) -> usize {
         self.tenants.values().map(|tenant| tenant.users.len()).sum()
     }
@@ -260,11 +268,13 @@ impl<User: Flow> FairQueue<User> {
         self.share(user).map_or((0, 0), |share| (share.usage.places, share.waiting.len()))
     }
 
+    /// The state of a user; `None` if the queue stores none.
     fn share(&self, user: &User) -> Option<&Share> {
         self.tenants.get(&user.tenant())?.users.get(user)
     }
 
-    /// Grants a place, or queues the request.
+    /// Grants the places of `cost` if they are free and nobody waits, or if the user has none and a first place is
+    /// free. Otherwise queues or rejects the request.
     pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let (places, waiting) = self.usage_of(user);
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
@@ -275,27 +285,27 @@ impl<User: Flow> FairQueue<User> {
         self.wait(user, ticket, cost)
     }
 
-    /// Queues a request, unless too many wait.
+    /// Queues a request, or rejects it if too many wait. Never grants its places.
     pub fn wait(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let waiting = self.usage_of(user).1;
         let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
         if is_full || waiting >= self.bounds.waiting {
             return Entered::Rejected(self.scarce());
         }
-        self.go_on(user, ticket, cost);
+        self.requeue(user, ticket, cost);
         Entered::Queued
     }
 
-    /// Grants a further place to a request, or queues it. It is never rejected: the bounds counted it when it came.
-    pub fn go_on(&mut self, user: &User, ticket: Ticket, cost: Cost) {
+    /// Queues a request for its next places. It is never rejected: the bounds were checked when the request came.
+    pub fn requeue(&mut self, user: &User, ticket: Ticket, cost: Cost) {
         self.waiting += 1;
         self.change(user, |mut change| {
-            change.begin(ticket);
+            change.begin_waiting(ticket);
             change.user.waiting.push_back((ticket, cost));
         });
     }
 
-    /// Counts places that a request used beyond those it was granted. They count against the next turns of its user.
+    /// Counts places that a request used in addition to those that it was granted. Its user gets fewer next turns.
     pub fn charge(&mut self, user: &User, places: u64) {
         self.places = self.places.saturating_add(places);
         self.overdrawn = self.overdrawn.saturating_add(places);
@@ -305,8 +315,8 @@ impl<User: Flow> FairQueue<User> {
         });
     }
 
-    /// Takes an unused granted turn back if the round has cost too much already; returns whether it did. The request
-    /// waits again, before later ones of its user: tickets of later requests are larger numbers.
+    /// Takes back a turn that was granted and is not used yet, if the round has cost too much already. Returns whether
+    /// it did. The request then waits again, before later ones of its user, whose tickets are larger numbers.
     ///
     /// The turns of a round are granted before their cost is known. Without this, all of them would be used however
     /// long they take, and other users would wait. The first turn of a round is never taken back, so each round serves
@@ -317,7 +327,7 @@ impl<User: Flow> FairQueue<User> {
         }
         self.waiting += 1;
         self.change(user, |mut change| {
-            change.begin(ticket);
+            change.begin_waiting(ticket);
             for usage in [change.tenant, &mut change.user.usage] {
                 usage.used = usage.used.saturating_sub(cost.places);
             }
@@ -328,7 +338,7 @@ impl<User: Flow> FairQueue<User> {
         true
     }
 
-    /// Frees the place of a request; returns the tickets whose turn it is now.
+    /// Frees the places and bytes of a request. Returns the tickets of the waiting requests that get places now.
     pub fn release(&mut self, user: &User, cost: Cost) -> Vec<Ticket> {
         if self.share(user).is_some() {
             self.change(user, |change| {
@@ -342,13 +352,13 @@ impl<User: Flow> FairQueue<User> {
         self.next_turns()
     }
 
-    /// Ends a round: all places are free again. Returns the tickets whose turn it is.
+    /// Begins a round, in which all places are free again. Returns the tickets of the waiting requests that get places.
     pub fn next_round(&mut self) -> Vec<Ticket> {
         (self.places, self.bytes, self.overdrawn) = (0, 0, 0);
         let turns = self.next_turns();
         self.first = turns.first().copied();
         if self.waiting == 0 {
-            // There is nothing to compare with.
+            // Nobody waits, so past use does not matter.
             self.tenants.clear();
         }
         let (kind, now) = (self.kind, self.now);
@@ -360,34 +370,36 @@ impl<User: Flow> FairQueue<User> {
         turns
     }
 
-    /// Removes a waiting request; `None` if it did not wait. Returns the tickets whose turn it is now.
+    /// Removes a waiting request. Returns the tickets of the waiting requests that get places now; `None` if the
+    /// request did not wait.
     pub fn cancel(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
         let share = self.share(user)?;
         let place = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
         self.change(user, |change| _ = change.user.waiting.remove(place));
         self.waiting -= 1;
-        // Places of a round are given out at its beginning only.
+        // Places of a round are granted at its beginning only.
         Some(if self.kind == Places::UntilLeft { self.next_turns() } else { Vec::new() })
     }
 
-    /// Which of places and bytes is used up.
+    /// Which amount requests wait for: places if all are taken, otherwise bytes.
     pub fn scarce(&self) -> Scarce {
         if self.places >= self.bounds.places { Scarce::Places } else { Scarce::Bytes }
     }
 
-    /// Whether these costs fit into the bounds now. A single request always fits.
+    /// Whether these costs fit into the bounds now. If no place is taken, any request fits.
     fn fits(&self, cost: Cost) -> bool {
         let is_alone = self.places == 0;
         let has_place = self.places.saturating_add(cost.places) <= self.bounds.places;
         is_alone || (has_place && self.bytes.saturating_add(cost.bytes) <= self.bounds.bytes)
     }
 
-    /// Whether there is a place for a user who has none.
+    /// Whether there is a place for a user who has none: within the bound, or in [`Bounds::first_places`].
     fn has_first_place(&self) -> bool {
         self.kind == Places::UntilLeft && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
     }
 
-    /// The places that must be free for a request: a guess that shrinks with each turn that costs less.
+    /// The cost of a request, with the places that its turn is expected to use in addition. The estimate is that of the
+    /// user, or of its tenant if the user is new.
     fn expected(&self, user: &User, cost: Cost) -> Cost {
         let tenant = self.tenants.get(&user.tenant());
         let usage = tenant.map(|tenant| tenant.users.get(user).map_or(&tenant.usage, |share| &share.usage));
@@ -395,7 +407,7 @@ impl<User: Flow> FairQueue<User> {
         Cost { places: cost.places.saturating_add(beyond), ..cost }
     }
 
-    /// Counts the costs of a request that may run.
+    /// Counts the cost of a request that gets its places.
     fn grant(&mut self, user: &User, cost: Cost) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
@@ -421,7 +433,7 @@ impl<User: Flow> FairQueue<User> {
             let fits = |cost: Cost| is_first || self.fits(self.expected(&user, cost));
             let Some((ticket, cost)) = next.filter(|(_, cost)| fits(*cost)) else { break };
             self.waiting -= 1;
-            // Its use is counted first: a user who neither waits nor owes is forgotten.
+            // The use is counted first: a user without waiting requests and unpaid use is forgotten.
             self.grant(&user, cost);
             self.change(&user, |change| _ = change.user.waiting.pop_front());
             turns.push(ticket);
@@ -429,14 +441,15 @@ impl<User: Flow> FairQueue<User> {
         turns
     }
 
-    /// The user whose request is next.
+    /// The user whose request is next; `None` if no request waits.
     fn next_user(&self) -> Option<User> {
         let (_, tenant) = self.order.first()?;
         let (_, user) = self.tenants.get(tenant)?.order.first()?;
         Some(user.clone())
     }
 
-    /// Changes the state of a user, and updates the orders and the maps.
+    /// Applies `change` to the state of a user and of its tenant, which are created if they are missing. Then updates
+    /// their ranks, and forgets both if they are settled.
     fn change(&mut self, user: &User, change: impl FnOnce(Change<'_>)) {
         let (kind, has_first_places) = (self.kind, self.bounds.first_places > 0);
         let name = user.tenant();
@@ -468,7 +481,7 @@ impl<User: Flow> FairQueue<User> {
     }
 }
 
-/// Moves a user or a tenant to its new rank among those who wait.
+/// Moves a user or a tenant in `order` from one rank to another; `None`: it does not wait.
 fn reorder<Key: Clone + Ord, Rank: Ord>(
     order: &mut BTreeSet<(Rank, Key)>,
     key: &Key,
@@ -486,7 +499,8 @@ fn reorder<Key: Clone + Ord, Rank: Ord>(
     }
 }
 
-/// The order among users with equal use. Places that are held for long go to the user who has waited longest.
+/// The order among users with equal use; the lowest is next. Places that are held for long go to the user who has
+/// waited longest. Places of a round go to the user who came last (see the module).
 fn precedence(kind: Places, ticket: Ticket) -> u64 {
     match kind {
         Places::UntilLeft => ticket,

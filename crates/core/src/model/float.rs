@@ -15,7 +15,7 @@ pub fn json(float: f64) -> String {
     }
 }
 
-/// Formats a float with an exponent, unless it is in this range.
+/// Formats a float with an exponent, unless its decimal exponent is in the range `plain`.
 fn with_exponent(float: f64, plain: std::ops::Range<i32>) -> String {
     // The shortest form that reads back, whose exponent has no sign and no padding.
     let scientific = format!("{float:e}");

@@ -1,5 +1,5 @@
-//! Names of a resource type. Parsing of command-line forms (`shirts.v1.stable.example.com`) is here too, since it is
-//! the same grammar everywhere; discovery data (kind, verbs, short names) is not: see `registry`.
+//! Names of a resource type, and parsing of their form on the command line (`shirts.v1.stable.example.com`). Kinds,
+//! verbs and short names, which discovery returns, are in `registry`.
 
 use std::fmt;
 
@@ -88,14 +88,15 @@ impl Gvr {
         if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
     }
 
-    /// Whether the path `/apis/GROUP/VERSION/PLURAL` means the whole resource. kube-apiserver reads some words there as
-    /// the start of an old form of path (apiserver `endpoints/request/requestinfo.go`). Resources with such a name can
-    /// be listed by namespace only.
+    /// Whether the path `/apis/GROUP/VERSION/PLURAL` is the whole resource. For the names `watch` and `proxy` it is
+    /// not: kube-apiserver reads them as the start of an old form of path (apiserver
+    /// `endpoints/request/requestinfo.go`). Resources with such a name can be listed by namespace only.
     pub fn has_collection_path(&self) -> bool {
         !matches!(&*self.resource, "watch" | "proxy")
     }
 
-    /// Parses `PLURAL.VERSION.GROUP` (core: `PLURAL.VERSION`), the form of `--resource` and of kubectl.
+    /// Parses `PLURAL.VERSION.GROUP` (core: `PLURAL.VERSION`), the form of `--resource` and of kubectl. `None` for
+    /// other texts.
     pub fn parse(text: &str) -> Option<Gvr> {
         let (resource, rest) = text.split_once('.')?;
         let (version, group) = rest.split_once('.').unwrap_or((rest, ""));

@@ -6,13 +6,13 @@ pub struct Moment(i64);
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// The longest time that Go's `time.Duration` can hold, in seconds; longer ones are cut to it.
+/// The longest duration of Go's `time.Duration`, in seconds. Longer ones are reduced to it.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
 
 /// [`Moment::ZERO`] in seconds since 1970.
 pub const SECONDS_OF_ZERO: i64 = -62_135_596_800;
 
-/// Digits of the last year that Go's seconds reach.
+/// The number of digits of the last year that Go's seconds reach.
 const LONGEST_YEAR: usize = 12;
 
 impl Moment {
@@ -26,11 +26,11 @@ impl Moment {
 
     /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may precede the fraction, and an
     /// offset may be of 24 hours or 60 minutes. Lower-case letters, and days that a month does not have, are invalid.
-    /// Digits beyond a microsecond are cut off.
+    /// Digits beyond a microsecond are ignored. `None` for other texts.
     pub fn parse(text: &str) -> Option<Moment> {
         let mut rest = text.as_bytes();
         let year = number(&mut rest, 4)?;
-        let (seconds, microseconds) = within(year, rest)?;
+        let (seconds, microseconds) = parse_after_year(year, rest)?;
         Some(Moment(seconds * MICROSECONDS + i64::from(microseconds)))
     }
 
@@ -40,9 +40,9 @@ impl Moment {
     }
 }
 
-/// Seconds since 1970, and the microseconds after them, of a time with any year, as Go writes it. A year before 0 has a
-/// sign, and one after 9999 more than four digits. RFC 3339 does not permit such years, but an offset or an encoding
-/// without years produces them.
+/// Seconds since 1970, and the microseconds after them, of a time with any year, as Go writes it; `None` for other
+/// texts. A year before 0 has a sign, and one after 9999 more than four digits. RFC 3339 does not permit such years,
+/// but an offset, or an encoding that counts seconds, can produce them.
 pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
     let (is_negative, mut rest) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -53,18 +53,19 @@ pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
         return None;
     }
     let year = number(&mut rest, digits)?;
-    within(if is_negative { -year } else { year }, rest)
+    parse_after_year(if is_negative { -year } else { year }, rest)
 }
 
-/// Parses the part after the year, to seconds since 1970 and microseconds. Seconds wrap around as in Go.
-fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
-    let month = number(after(&mut rest, b'-')?, 2)?;
-    let day = number(after(&mut rest, b'-')?, 2)?;
-    after(&mut rest, b'T')?;
+/// Parses the part of a time after its year, `-01-02T03:04:05Z`. Returns seconds since 1970 and the microseconds after
+/// them, or `None` for other texts. Seconds wrap around as in Go.
+fn parse_after_year(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
+    let month = number(skip(&mut rest, b'-')?, 2)?;
+    let day = number(skip(&mut rest, b'-')?, 2)?;
+    skip(&mut rest, b'T')?;
     let hour_digits = if rest.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
     let hour = number(&mut rest, hour_digits)?;
-    let minute = number(after(&mut rest, b':')?, 2)?;
-    let second = number(after(&mut rest, b':')?, 2)?;
+    let minute = number(skip(&mut rest, b':')?, 2)?;
+    let second = number(skip(&mut rest, b':')?, 2)?;
     let mut fraction = 0;
     if let [b'.' | b',', digits @ ..] = rest
         && digits.first().is_some_and(u8::is_ascii_digit)
@@ -82,7 +83,7 @@ fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
         (sign @ (b'+' | b'-'), zone) => {
             rest = zone;
             let hours = number(&mut rest, 2)?;
-            let minutes = number(after(&mut rest, b':')?, 2)?;
+            let minutes = number(skip(&mut rest, b':')?, 2)?;
             if hours > 24 || minutes > 60 {
                 return None;
             }
@@ -100,18 +101,18 @@ fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
     is_valid.then_some((days_since_1970(year, month, day).wrapping_mul(86_400).wrapping_add(in_day), fraction))
 }
 
-/// Consumes a number of this many digits.
+/// Consumes a number of exactly this many digits; `None` if there are fewer.
 fn number(rest: &mut &[u8], digits: usize) -> Option<i64> {
     let (number, after) = rest.split_at_checked(digits)?;
     *rest = after;
     number.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
 }
 
-/// Consumes a separator and returns the rest; `None` if another byte comes first.
-fn after<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u8]> {
-    let (first, behind) = rest.split_first()?;
+/// Consumes a separator, and returns `rest` for the next call; `None` if another byte is next.
+fn skip<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u8]> {
+    let (first, following) = rest.split_first()?;
     (*first == separator).then_some(())?;
-    *rest = behind;
+    *rest = following;
     Some(rest)
 }
 
@@ -125,8 +126,8 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is the last of
-/// its year.
+/// The days since 1970-01-01 in the Gregorian calendar. The calculation lets years begin in March, so that a leap day
+/// is the last day of its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_in_year = (153 * month + 2) / 5 + day - 1;

@@ -1,8 +1,8 @@
 //! Percent-encoded texts, decoded as Go's `net/url` decodes them, and encoded for a query. The meaning of paths and
 //! queries is not defined here.
 
-/// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
-/// name, label or value of Kubernetes has any.
+/// Decodes `%XX`, and `+` as a blank if `plus_is_blank`, as in a query. `None` for an invalid escape. Bytes that are
+/// not UTF-8 are replaced by U+FFFD, which matches no name, label or value of Kubernetes.
 pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
     let is_special = |byte: &u8| *byte == b'%' || (plus_is_blank && *byte == b'+');
     let mut rest = text.as_bytes();
@@ -13,7 +13,7 @@ pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
         decoded.extend_from_slice(&rest[..plain]);
         rest = match &rest[plain..] {
             [b'%', high, low, rest @ ..] => {
-                let digit = |letter: u8| char::from(letter).to_digit(16);
+                let digit = |character: u8| char::from(character).to_digit(16);
                 decoded.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
                 rest
             }
@@ -29,7 +29,7 @@ pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
     Some(String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// Encodes a text for a query: letters, digits, `-`, `.` and `_` stay.
+/// Encodes a text for a query. ASCII letters, digits, `-`, `.` and `_` stay.
 pub fn percent_encode(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

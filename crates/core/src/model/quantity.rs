@@ -1,7 +1,7 @@
 //! Amounts of bytes as Kubernetes writes quantities: `2Gi`, `500M`, `1.5Gi`, `1e9`.
 //!
-//! Parses what apimachinery's `pkg/api/resource/quantity.go` parses, if it is a whole, positive number of bytes: no
-//! sign, no thousandths. Printing is for messages: the nearest short form, not the canonical one.
+//! Parses the quantities of apimachinery (`pkg/api/resource/quantity.go`), except those with a sign or a suffix for
+//! fractions, such as `m`. Printing is for messages: it rounds to a short form, which is not the canonical one.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Why a text is no amount of bytes; Display names the remedy.
+/// Why a text is not an amount of bytes; Display names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBytes {
     /// Not a quantity of Kubernetes, or not a number of bytes.
@@ -25,7 +25,8 @@ pub enum NotBytes {
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 const DECIMAL: [(&str, u32); 7] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
-/// More digits than a sum that fits can need; further digits are too large or round to one byte.
+/// The maximum number of digits before the point, and six more than the maximum after it. No amount that fits into 64
+/// bits has more digits before the point.
 const MOST_DIGITS: usize = 24;
 
 impl Bytes {
@@ -36,7 +37,7 @@ impl Bytes {
     pub fn parse(text: &str) -> Result<Bytes, NotBytes> {
         let unreadable = || NotBytes::Unreadable(text.to_owned());
         let too_much = || NotBytes::TooMuch(text.to_owned());
-        let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+        let end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
         let (number, suffix) = text.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -59,7 +60,8 @@ impl Bytes {
     }
 }
 
-/// The factor of a suffix; the inner `None`: it is too large for a number.
+/// The factor of a suffix such as `Ki`, `M` or `e9`. `None`: the suffix is invalid. `Some(None)`: the exponent is too
+/// large.
 fn multiplier(suffix: &str) -> Option<Option<u128>> {
     if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return Some(Some(1 << power));
@@ -75,6 +77,7 @@ fn multiplier(suffix: &str) -> Option<Option<u128>> {
     Some(exponent.parse::<u32>().ok().filter(|power| *power <= 20).map(|power| 10u128.pow(power)))
 }
 
+/// The amount with a binary suffix, such as `2Gi`, or rounded to one digit after the point, such as `1.5Gi`.
 impl fmt::Display for Bytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((suffix, power)) = BINARY.iter().rev().find(|(_, power)| self.0 >> power > 0) else {

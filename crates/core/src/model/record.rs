@@ -1,7 +1,7 @@
 //! An object as a store takes it: bytes, and the values extracted from them in one pass.
 //!
 //! The store never parses the bytes; `extract` has computed everything that the indexes need. The spans let the server
-//! rewrite the two things that may differ from the source's bytes (design: "bytes are the server's") by splicing.
+//! write another resourceVersion, or the metadata alone, without parsing the bytes.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use bytes::Bytes;
 
 use super::{Key, Version};
 
-/// Which selectable field of a plan: its position in the plan's field list.
+/// The position of a selectable field in the list of fields that the extractor has.
 ///
 /// `metadata.name` and `metadata.namespace` are not in that list: they are read from the [`Key`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldIndex(pub u16);
 
 impl FieldIndex {
-    /// This bit marks an entry for unknown values. A plan has fewer fields than this number.
+    /// This bit marks an entry for unknown values. An extractor has fewer fields than this number.
     const UNKNOWN: u16 = 1 << 15;
 
     /// The entry for a field whose values are unknown.
@@ -45,7 +45,7 @@ pub struct IndexedValues {
 }
 
 impl IndexedValues {
-    /// No texts yet, with capacity for some.
+    /// No labels and values yet, with capacity for some. `bytes` is the length of all their texts together.
     pub fn with_capacity(bytes: usize, labels: usize, values: usize) -> IndexedValues {
         IndexedValues {
             buffer: String::with_capacity(bytes),
@@ -65,7 +65,7 @@ impl IndexedValues {
         texts
     }
 
-    /// Adds a label, which must sort behind all others. Labels come before values.
+    /// Adds a label, which must sort after all others. Labels must be added before values.
     pub fn push_label(&mut self, key: &str, value: &str) {
         debug_assert!(self.values.is_empty(), "labels must come before values");
         self.buffer.push_str(key);
@@ -80,8 +80,8 @@ impl IndexedValues {
         self.values.push((field, self.buffer.len()));
     }
 
-    /// Notes that the values of a field are unknown, because there are too many or too long ones. Comes after all
-    /// values, in the order of fields.
+    /// Records that the values of a field are unknown, because there are too many or too long ones. Must be called
+    /// after all values are added, in the order of the fields.
     pub fn push_unknown(&mut self, field: FieldIndex) {
         self.push_value(field.unknown(), "");
     }
@@ -91,7 +91,7 @@ impl IndexedValues {
         self.values.last().is_some_and(|(field, _)| field.of_unknown().is_some())
     }
 
-    /// The key that was added last; `None` once there are values.
+    /// The key of the label that was added last; `None` without labels.
     pub fn last_label_key(&self) -> Option<&str> {
         let (key_end, _) = self.labels.last()?;
         let start = self.labels.len().checked_sub(2).map_or(0, |before| self.labels[before].1);
@@ -126,10 +126,10 @@ pub struct Record {
     pub key: Key,
     /// metadata.resourceVersion.
     pub version: Version,
-    /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
-    /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none
-    /// to many, sorted and without repetition. Last come the fields with unknown values, because the object has too
-    /// many or too long ones: no selector on them selects it.
+    /// metadata.labels, sorted by key, keys unique; and the values of the extractor's fields, sorted by field. A
+    /// single-valued field has exactly one entry, `""` if the value is absent or null. A many-valued field has any
+    /// number of entries, sorted and without repetition. Last come the fields whose values are unknown, because the
+    /// object has too many or too long ones: selectors on these fields do not select the object.
     pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are stored in the form that a list of the API server has: without them.

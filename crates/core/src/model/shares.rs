@@ -2,9 +2,9 @@
 //!
 //! A single user can hold at most half, each of two users a third, and so on. A dozen users could thus leave almost
 //! nothing for the next one. Therefore a user may also have a small first amount, independent of the other users, out
-//! of a reserve of a quarter of the maximum. The sum never passes five quarters of it. Nothing waits here: a request
-//! that gets no share is rejected, and its client repeats it. Nothing is taken from users with more than an equal part,
-//! because that would end requests in progress.
+//! of a reserve of a quarter of the maximum. The sum never exceeds five quarters of the maximum. Nothing waits here: a
+//! request that gets no share is rejected, and its client repeats it. Nothing is taken from users with more than an
+//! equal part, because that would end requests in progress.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A quantity, and the amount of it that each user holds.
 #[derive(Debug)]
 pub struct Shares<User: Eq + Hash> {
+    /// The maximum of all users together, without the reserve.
     most: u64,
-    /// The maximum for a user out of the reserve.
+    /// The amount up to which a user may use the reserve.
     first: u64,
     in_use: Mutex<SharesInUse<User>>,
 }
 
-/// The reserve is this part of the maximum.
+/// The reserve is the maximum divided by this number.
 const RESERVE: u64 = 4;
 
 #[derive(Debug)]
@@ -38,7 +39,8 @@ pub struct Share<User: Clone + Eq + Hash> {
 }
 
 impl<User: Clone + Eq + Hash> Shares<User> {
-    /// Nothing is in use. `first`: the amount that a user may take even if the others hold everything else.
+    /// A quantity of which nothing is in use. `most` is the maximum of all users together. `first` is the amount that a
+    /// user may take even if the others hold everything else.
     pub fn new(most: u64, first: u64) -> Shares<User> {
         Shares { most, first, in_use: Mutex::new(SharesInUse { total: 0, users: HashMap::new() }) }
     }
@@ -77,19 +79,20 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         share.grow(amount).then_some(share)
     }
 
-    /// Every change is complete before the lock is released, so a panic elsewhere leaves it as it was.
+    /// Locks the amounts, also after a panic. They are consistent then too: code that holds the lock does not panic.
     fn lock(&self) -> MutexGuard<'_, SharesInUse<User>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<User: Clone + Eq + Hash> Share<User> {
-    /// Takes the missing part of an amount; false if that is more than the user may hold.
+    /// Raises the share to an amount, unless it is that high already. False, and the share stays as it is, if this is
+    /// more than the user may hold.
     pub fn raise(&mut self, amount: u64) -> bool {
         amount <= self.amount || self.grow(amount - self.amount)
     }
 
-    /// Takes more; false, and nothing is taken, if it is more than the user may hold.
+    /// Adds an amount to the share. False, and the share stays as it is, if this is more than the user may hold.
     pub fn grow(&mut self, amount: u64) -> bool {
         let mut in_use = self.shares.lock();
         let free = self.shares.most.saturating_sub(in_use.total);

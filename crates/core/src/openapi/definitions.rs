@@ -12,6 +12,7 @@ use super::{
 };
 use crate::crd::{Crd, CrdVersion, Schema};
 
+/// The URL of the API conventions, for descriptions.
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// The definitions of the kind and of its list in one version, with their names.
@@ -28,7 +29,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared:
     )
 }
 
-/// The definition of a custom resource's kind.
+/// The definition of a custom resource's kind. Without a schema that can be published, it is a bare object.
 fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     let bare = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
     let schema = version.schema.as_ref().map(Schema::to_value);
@@ -50,7 +51,7 @@ fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'
     published
 }
 
-/// The definition of its list.
+/// The definition of a custom resource's list kind.
 fn list(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     list_of(
         &crd.names.kind,
@@ -62,8 +63,8 @@ fn list(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'
     )
 }
 
-/// A list definition: `kind` and `list_kind` for its description, `item` the name of the definition of one item,
-/// `items_description` the description of the items.
+/// The definition of a list kind. `kind` and `list_kind` are for its description. `item` is the name of the definition
+/// of one item, and `items_description` the description of the items.
 pub fn list_of(
     kind: &str,
     list_kind: &str,
@@ -91,7 +92,8 @@ fn object_meta_description() -> String {
     format!("Standard object's metadata. More info: {CONVENTIONS}#metadata")
 }
 
-/// A reference with a description. OpenAPI 3.0 ignores siblings of `$ref`, hence the `allOf`.
+/// A reference to the definition `name` of meta/v1, with a description. OpenAPI 3.0 ignores siblings of `$ref`, hence
+/// the `allOf`.
 fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
     let reference = form.reference(&format!("{META_V1}.{name}"));
     match form {
@@ -100,7 +102,7 @@ fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
     }
 }
 
-/// `apiVersion` and `kind` as every kind has them, with the texts of meta/v1.
+/// The properties `apiVersion` and `kind`, which every kind has, with the descriptions of meta/v1.
 fn type_meta(shared: &Shared<'_>) -> [(String, Value); 2] {
     ["apiVersion", "kind"].map(|key| {
         let holder = shared.definitions.get(&format!("{META_V1}.Status"));

@@ -12,7 +12,7 @@ use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
 use crate::extract::prune::PrunedPart;
 use crate::extract::{Extractor, Prune};
 
-/// A resource of a View, and the filter for its schema.
+/// A resource of a View, with the parts of its schema that the View does not show.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub struct FilteredResource {
@@ -23,7 +23,7 @@ pub struct FilteredResource {
     pub list_kind: String,
     /// The paths that are pruned from its objects.
     pub prune: Arc<Prune>,
-    /// The fields that can be selected by. All Views of a resource share its large parts.
+    /// The selectable fields that the View shows. All Views of a resource share its large parts.
     pub extractor: Extractor,
 }
 
@@ -32,17 +32,17 @@ pub struct FilteredResource {
 pub struct DocumentFilter(Vec<FilteredResource>);
 
 impl DocumentFilter {
-    /// A filter that lets the documents of these resources pass.
+    /// A filter that keeps only these resources.
     pub fn new(resources: impl IntoIterator<Item = FilteredResource>) -> DocumentFilter {
         DocumentFilter(resources.into_iter().collect())
     }
 
-    /// Whether there is a v3 document of this key, such as `apis/apps/v1`.
+    /// Whether the v3 document with this key, such as `apis/apps/v1`, has one of the resources.
     pub fn has_document(&self, key: &str) -> bool {
-        self.0.iter().any(|resource| resource.document() == key)
+        self.0.iter().any(|resource| resource.document_key() == key)
     }
 
-    /// Filters a document of either version.
+    /// Reduces a document, Swagger 2 or OpenAPI v3, to the resources of the View.
     pub fn apply(&self, mut document: Value) -> Value {
         if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
             paths.retain(|path, _| self.0.iter().any(|resource| resource.has_path(path)));
@@ -72,7 +72,8 @@ impl DocumentFilter {
         document
     }
 
-    /// The resource whose kind, or list kind, a definition describes.
+    /// The resource whose kind or list kind a definition describes, and whether it is the list kind. `None` for other
+    /// definitions, and for those of several kinds.
     fn of_definition(&self, definition: &Value) -> Option<(&FilteredResource, bool)> {
         let [kind] = &definition.get(GROUP_VERSION_KIND)?.as_array()?[..] else { return None };
         let is = |member: &str, text: &str| kind.get(member).and_then(Value::as_str) == Some(text);
@@ -85,17 +86,18 @@ impl DocumentFilter {
 }
 
 impl FilteredResource {
-    /// The key of the document that publishes the resource.
-    fn document(&self) -> String {
+    /// The key of the v3 document that publishes the resource, such as `apis/apps/v1`.
+    fn document_key(&self) -> String {
         match &*self.group {
             "" => format!("api/{}", self.version),
             group => format!("apis/{group}/{}", self.version),
         }
     }
 
-    /// Whether a path is one of the resource that can be read here: the collection, an object, its status.
+    /// Whether a path of a document is one that a View serves for the resource: the collection, an object or its
+    /// status.
     fn has_path(&self, path: &str) -> bool {
-        let Some(rest) = path.strip_prefix('/').and_then(|path| path.strip_prefix(&*self.document())) else {
+        let Some(rest) = path.strip_prefix('/').and_then(|path| path.strip_prefix(&*self.document_key())) else {
             return false;
         };
         let rest = rest.strip_prefix("/watch").unwrap_or(rest);
@@ -106,7 +108,7 @@ impl FilteredResource {
         matches!(rest, "" | "/{name}" | "/{name}/status")
     }
 
-    /// Removes selectable fields that the View does not show.
+    /// Removes the selectable fields that the View does not show from a definition.
     fn keep_shown_fields(&self, definition: &mut Value) {
         let Some(Value::Array(entries)) = definition.get_mut(SELECTABLE_FIELDS) else { return };
         entries.retain(|entry| {
@@ -122,14 +124,14 @@ impl FilteredResource {
     }
 }
 
-/// The keywords that may name or show members of the object that a schema describes.
+/// The keywords that may contain names or values of an object's fields.
 const RULES: [&str; 7] = ["anyOf", "default", "enum", "example", "not", "oneOf", "x-kubernetes-validations"];
 
-/// By which members the elements of a list are merged.
+/// The keyword for the fields by which the elements of a list are merged.
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// Removes from a schema the members that are pruned from objects; references are not followed. Rules that may name
-/// such a member are removed too.
+/// Removes the fields that are pruned from objects from their schema. References are not followed. Keywords that may
+/// name such a field are removed too.
 fn leave_out(schema: &mut Value, prune: &Prune) {
     let Value::Object(schema) = schema else { return };
     if prune.is_empty() {
@@ -143,7 +145,7 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
         }
     }
     let is_pruned = |key: &Value| prune.parts().any(|(name, _)| key.as_str() == Some(name));
-    // Without one of its keys a list is not one that can be merged.
+    // Without one of its keys, elements of a list cannot be merged.
     if schema.get(LIST_KEYS).and_then(Value::as_array).is_some_and(|keys| keys.iter().any(is_pruned)) {
         schema.remove(LIST_KEYS);
         schema.remove("x-kubernetes-list-type");

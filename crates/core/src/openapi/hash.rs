@@ -1,6 +1,6 @@
 //! Content hashes, and the index of OpenAPI v3 that carries them. kube-openapi `pkg/handler3/handler.go`.
 //!
-//! The hash of the JSON bytes is also that of the protobuf form, because `Vary: Accept` distinguishes them.
+//! The hash of the JSON bytes also identifies the protobuf form: caches distinguish the forms by `Vary: Accept`.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub fn sha512(bytes: &[u8]) -> String {
     text
 }
 
-/// The index of the v3 documents: key (such as `apis/apps/v1`) and hash of each.
+/// The index of the v3 documents. `documents` has the key (such as `apis/apps/v1`) and the hash of each.
 pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
     let paths: Map<String, Value> = documents
         .into_iter()
@@ -25,7 +25,7 @@ pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Val
     json!({"paths": paths})
 }
 
-/// The URL of a document: in the index, and in the redirect from a stale hash.
+/// The URL of the v3 document with this key and hash, for the index and for redirects from an outdated hash.
 pub fn url(key: &str, hash: &str) -> String {
     let mut path = String::from("/openapi/v3/");
     for byte in key.bytes() {

@@ -32,13 +32,14 @@ use serde_json::{Map, Value};
 
 use crate::crd::DEFINITION_LEVELS;
 
-/// Levels of an OpenAPI document: those of a definition, and those added around and inside of it.
+/// The maximum nesting of an OpenAPI document: that of a CustomResourceDefinition, and the levels added around its
+/// schema and inside of it.
 pub const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
 
-/// The extension's key.
+/// The key of the extension that lists the selectable fields of a definition.
 pub const SELECTABLE_FIELDS: &str = "x-kubernetes-selectable-fields";
 
-/// The key under which definitions and operations name their kind.
+/// The key of the extension with which definitions and operations name their kind.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 
 /// Prefix of the names of the definitions that every resource refers to.
@@ -101,9 +102,9 @@ impl OpenApiDocument {
 pub struct SelectableEntry {
     /// The label that a field selector names, such as `spec.nodeName`.
     pub field_path: String,
-    /// The value of an object that has none, when that is not the empty text.
+    /// The value of an object that does not have the field; `None`: the empty string.
     pub default: Option<String>,
-    /// Where the value comes from, when the label is not the path of the field.
+    /// Where the value comes from; `None` if the label is the path of the field.
     pub description: Option<String>,
 }
 
@@ -113,27 +114,28 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> String {
     format!("{}.{version}.{kind}", reversed.join("."))
 }
 
-/// Definitions that `roots` refer to, directly and through each other, in `definitions`.
+/// The part of `definitions` that `roots` refer to, directly or through other definitions. References without a
+/// definition are ignored.
 pub fn reachable(roots: &[&Value], definitions: &Map<String, Value>) -> Map<String, Value> {
     let mut found = Map::new();
     let mut waiting: Vec<String> = Vec::new();
     for root in roots {
-        references(root, &mut waiting);
+        collect_references(root, &mut waiting);
     }
     while let Some(name) = waiting.pop() {
         if found.contains_key(&name) {
             continue;
         }
         if let Some(definition) = definitions.get(&name) {
-            references(definition, &mut waiting);
+            collect_references(definition, &mut waiting);
             found.insert(name, definition.clone());
         }
     }
     found
 }
 
-/// Names of the definitions that a value refers to.
-fn references(value: &Value, names: &mut Vec<String>) {
+/// Appends the names of the definitions that a value refers to.
+fn collect_references(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
             for (key, member) in object {
@@ -147,11 +149,11 @@ fn references(value: &Value, names: &mut Vec<String>) {
                     | Value::Number(_)
                     | Value::String(_)
                     | Value::Array(_)
-                    | Value::Object(_) => references(member, names),
+                    | Value::Object(_) => collect_references(member, names),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -38,7 +38,7 @@ pub struct Operation {
     pub id: String,
     /// Tag, such as `apps_v1`.
     pub tag: String,
-    /// Its description for users.
+    /// The description for users.
     pub description: String,
     /// Parameters in the order of their names.
     pub parameters: Vec<Parameter>,
@@ -48,7 +48,7 @@ pub struct Operation {
     pub consumes: &'static [&'static str],
     /// Media types of the response.
     pub produces: &'static [&'static str],
-    /// Status code, text, and the name of the definition of the response.
+    /// Status code, reason phrase, and the name of the definition of the response; `None` for a response without one.
     pub responses: Vec<(&'static str, &'static str, Option<String>)>,
     /// `x-kubernetes-group-version-kind`.
     pub kind: Value,
@@ -101,6 +101,7 @@ const JSON_OR_YAML: &[&str] = &["application/json", "application/yaml"];
 const PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
+// The query parameters of the verbs, with their types, without `pretty`.
 const GET: &[(&str, &str)] = &[("resourceVersion", "string")];
 const LIST: &[(&str, &str)] = &[
     ("allowWatchBookmarks", "boolean"),
@@ -126,7 +127,8 @@ const DELETE: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
 ];
 
-/// An action on a resource: method, `x-kubernetes-action`, first word of the operation, parameters.
+/// An operation on a resource: HTTP method, `x-kubernetes-action`, the verb in its description and id, and the names
+/// and types of its query parameters.
 type Verb = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LIST_OR_WATCH_VERB: Verb = ("get", "list", "list or watch", LIST);
@@ -142,7 +144,8 @@ const OBJECT_VERBS: &[Verb] = &[
 ];
 const SUBRESOURCE_VERBS: &[Verb] = &[GET_VERB, ("put", "put", "replace", WRITE), ("patch", "patch", "patch", PATCH)];
 
-/// All paths of one version of a custom resource.
+/// All paths of one version of a custom resource. `descriptions` are those of query parameters: see
+/// [`Shared::parameters`](super::Shared::parameters).
 pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Value>) -> Vec<Path> {
     let definition = definition_name(&crd.group, &version.name, &crd.names.kind);
     let list_definition = definition_name(&crd.group, &version.name, &crd.names.list_kind);
@@ -180,18 +183,23 @@ pub fn read_only(resource: &PublishedResource<'_>, descriptions: &Map<String, Va
 /// The objects that a path is about.
 #[derive(Clone, Copy)]
 enum Target {
+    /// All objects of a namespaced resource, in all namespaces.
     Everywhere,
+    /// The objects of one namespace, or all objects of a cluster-scoped resource.
     Collection,
+    /// One object, or a subresource of it if that is not empty.
     Object { subresource: &'static str },
 }
 
+/// Makes the paths of one resource.
 struct Writer<'a> {
     resource: &'a PublishedResource<'a>,
     descriptions: &'a Map<String, Value>,
 }
 
 impl Writer<'_> {
-    /// The paths of a collection: in a namespace, and in all namespaces.
+    /// The paths of a collection. A namespaced resource has one for a namespace, with the operations `verbs`, and one
+    /// for all namespaces, with the operations `everywhere`. A cluster-scoped resource has one path, with `verbs`.
     fn collections(&self, verbs: &[Verb], everywhere: &[Verb]) -> Vec<Path> {
         let mut paths = vec![self.path(Target::Collection, verbs)];
         if self.resource.scope == Scope::Namespaced {
@@ -200,7 +208,7 @@ impl Writer<'_> {
         paths
     }
 
-    /// A path of the document, with its operations.
+    /// A path with these operations. Parameters that all of them have are parameters of the path.
     fn path(&self, target: Target, verbs: &[Verb]) -> Path {
         let PublishedResource { group, version, plural, .. } = *self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
@@ -268,7 +276,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The operationId of kube-apiserver.
+    /// The operationId that kube-apiserver gives an operation. `word` is its verb, such as `list or watch`;
+    /// `subresource` may be empty.
     fn id(&self, target: Target, word: &str, subresource: &str) -> String {
         let PublishedResource { group, version, kind, scope, .. } = *self.resource;
         let verb = word.split_once(' ').map_or(word, |(verb, _)| verb);
@@ -282,7 +291,8 @@ impl Writer<'_> {
         camel_case(&format!("{verb}{group}{version}{collection}{namespaced}{kind}{subresource}{everywhere}"), false)
     }
 
-    /// The parameters of an operation.
+    /// The parameters of an operation, by name. `own` has the names and types of its query parameters; `pretty` and
+    /// those of the path are added.
     fn parameters(&self, target: Target, action: &str, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> =
             own.iter().map(|(name, kind)| self.query_parameter(action, name, kind)).collect();
@@ -299,7 +309,7 @@ impl Writer<'_> {
         parameters
     }
 
-    /// A query parameter with upstream's description.
+    /// A query parameter with upstream's description: that for PATCH, if there is one and `action` is `patch`.
     fn query_parameter(&self, action: &str, name: &'static str, kind: &'static str) -> Parameter {
         let own = if action == "patch" { self.descriptions.get(&format!("patch/{name}")) } else { None };
         let description = own.or_else(|| self.descriptions.get(name)).and_then(Value::as_str).unwrap_or_default();
@@ -307,7 +317,7 @@ impl Writer<'_> {
     }
 }
 
-/// The two extensions of an operation.
+/// The two extensions of an operation, with their keys: its action and its kind.
 pub(super) fn operation_extensions(operation: &Operation) -> [(String, Value); 2] {
     [
         ("x-kubernetes-action".to_owned(), Value::from(operation.action)),
@@ -315,7 +325,7 @@ pub(super) fn operation_extensions(operation: &Operation) -> [(String, Value); 2
     ]
 }
 
-/// The description of an operation, in upstream's words.
+/// The description of an operation, in upstream's words. `word` is its verb; `subresource` may be empty.
 fn describe(action: &str, word: &str, subresource: &str, kind: &str) -> String {
     let of = if subresource.is_empty() { String::new() } else { format!(" {subresource} of") };
     match action {
@@ -327,10 +337,11 @@ fn describe(action: &str, word: &str, subresource: &str, kind: &str) -> String {
     }
 }
 
-/// Upstream takes a noun that ends in one `s` for a plural, which has no article (apiserver `GetArticleForNoun`).
+/// The indefinite article for a noun, with a space. Empty for a noun that ends in one `s`, which upstream takes for a
+/// plural (apiserver `GetArticleForNoun`).
 fn article(noun: &str) -> &'static str {
     let is_plural = noun.ends_with('s') && !noun.ends_with("ss");
-    let first = noun.chars().next().map(|letter| letter.to_ascii_lowercase());
+    let first = noun.chars().next().map(|character| character.to_ascii_lowercase());
     match first {
         _ if is_plural => "",
         Some('a' | 'e' | 'i' | 'o' | 'u') => "an ",
@@ -344,16 +355,18 @@ fn tag(group: &str, version: &str) -> String {
     format!("{}_{}", camel_case(trimmed, false), camel_case(version, false))
 }
 
-/// The text in camel case: a character that is no letter, digit or underscore makes the next letter a capital.
+/// The text in camel case. A character that is not a letter, digit or underscore is left out and makes the next letter
+/// a capital. A digit at the beginning is left out in the same way. `first_is_capital`: whether the first letter is a
+/// capital.
 fn camel_case(text: &str, first_is_capital: bool) -> String {
     let mut capital = first_is_capital;
     let mut joined = String::with_capacity(text.len());
-    for (offset, letter) in text.char_indices() {
-        if letter.is_alphabetic() || letter == '_' || (offset != 0 && letter.is_numeric()) {
+    for (offset, character) in text.char_indices() {
+        if character.is_alphabetic() || character == '_' || (offset != 0 && character.is_numeric()) {
             if capital {
-                joined.extend(letter.to_uppercase());
+                joined.extend(character.to_uppercase());
             } else {
-                joined.push(letter);
+                joined.push(character);
             }
             capital = false;
         } else {

@@ -29,8 +29,9 @@ pub fn of_custom_resource(json_paths: &[String]) -> Option<Value> {
     (!json_paths.is_empty()).then(|| Value::Array(entries.collect()))
 }
 
-/// Adds the extension to every definition, v2 or v3, of exactly one kind for which `lookup` has
-/// entries, and to its list kind. Returns how many definitions were changed.
+/// Adds the extension to the definitions of a document, v2 or v3, that have exactly one kind, and do not have the
+/// extension yet. `lookup` has the entries of a kind; a list kind gets those of its items. Returns how many definitions
+/// were changed.
 pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     let mut changed = 0;
     for place in ["/definitions", "/components/schemas"] {
@@ -49,8 +50,8 @@ pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     changed
 }
 
-/// Appends entries to those that definitions have already: the fields that a FieldCache makes selectable. A
-/// definition for which `lookup` has nothing stays as it is. Returns how many definitions were changed.
+/// Like [`annotate`], but appends the entries to those that definitions already have. Used for the fields that a
+/// FieldCache makes selectable. Returns how many definitions were changed.
 pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     let mut changed = 0;
     for place in ["/definitions", "/components/schemas"] {
@@ -68,7 +69,8 @@ pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     changed
 }
 
-/// The selectable fields of a definition that has exactly one kind.
+/// The entries for a definition, those of the item kind for a list kind. `None` if it does not have exactly one kind,
+/// or if `lookup` has no entries.
 fn entries_of(definition: &Map<String, Value>, lookup: &Lookup<'_>) -> Option<Vec<SelectableEntry>> {
     let Some([kinds]) = definition.get(GROUP_VERSION_KIND).and_then(Value::as_array).map(Vec::as_slice) else {
         return None;

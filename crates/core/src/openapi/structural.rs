@@ -14,19 +14,20 @@ type Object = Map<String, Value>;
 pub(super) const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
 pub(super) const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+/// The keywords that combine a list of schemas.
 pub(super) const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Whether that node preserves unknown fields.
+/// Whether a node of a schema preserves unknown fields.
 pub fn preserves_unknown_fields(schema: &Object) -> bool {
     is_true(schema, PRESERVE_UNKNOWN_FIELDS)
 }
 
-/// Whether that node is a whole object with apiVersion, kind and metadata.
+/// Whether a node of a schema is a whole object with apiVersion, kind and metadata.
 pub fn is_embedded_resource(schema: &Object) -> bool {
     is_true(schema, EMBEDDED_RESOURCE)
 }
 
-/// The published form of a schema.
+/// The published form of a structural schema in this version of OpenAPI.
 pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
     let mut published = Object::new();
     let lost = Losses::in_schema(schema, form);
@@ -69,7 +70,7 @@ pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
     published
 }
 
-/// Publishes a schema inside of another one.
+/// Publishes the schema of a property; an empty schema for a value that is not an object.
 fn publish_child(child: &Value, form: OpenApiVersion) -> Value {
     child.as_object().map_or_else(|| json!({}), |child| Value::Object(publish(child, form)))
 }
@@ -102,7 +103,8 @@ impl Losses {
     }
 }
 
-/// Removes nullable properties from `required`, because Swagger 2 cannot express that null is allowed.
+/// Removes nullable properties from `required`, because Swagger 2 cannot express that null is allowed. `schema` is the
+/// original of `published`.
 fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
     let nullable_values = schema.get("additionalProperties").and_then(Value::as_object);
     let nullable_values = nullable_values.is_some_and(|values| is_true(values, "nullable"));
@@ -121,8 +123,8 @@ fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
 }
 
 /// Adds apiVersion, kind and metadata to every embedded resource of a published schema. `type_meta` and `metadata` are
-/// the property schemas to add. kubectl rejects unknown fields next to declared ones, so Swagger 2 leaves nodes alone
-/// that preserve unknown fields.
+/// the property schemas to add. In Swagger 2, nodes that preserve unknown fields do not change, because kubectl rejects
+/// unknown fields next to declared ones.
 pub fn add_embedded(published: &mut Object, form: OpenApiVersion, type_meta: &[(String, Value)], metadata: &Value) {
     if let Some(Value::Object(properties)) = published.get_mut("properties") {
         for property in properties.values_mut().filter_map(Value::as_object_mut) {
@@ -151,7 +153,7 @@ pub fn add_embedded(published: &mut Object, form: OpenApiVersion, type_meta: &[(
     }
 }
 
-/// Copies type, description, title, default and example.
+/// Copies type, description, title, nullable, default, example and externalDocs.
 fn generics(schema: &Object, published: &mut Object) {
     for key in ["type", "description", "title"] {
         copy_text(schema, key, published);
@@ -247,7 +249,7 @@ fn junctors(schema: &Object, published: &mut Object) {
     }
 }
 
-/// Publishes a branch of a junctor. Its `additionalProperties` is lost upstream, and so here.
+/// Publishes a branch of a junctor. Its `additionalProperties` is not published, as upstream.
 fn branch(schema: &Value) -> Value {
     let Value::Object(schema) = schema else { return json!({}) };
     let mut published = Object::new();
@@ -265,9 +267,9 @@ fn branch(schema: &Value) -> Value {
     Value::Object(published)
 }
 
-/// Adds the `anyOf` with both types to an int-or-string node, which plain OpenAPI needs, unless the schema has it. The
-/// result has only the junctors. Copying everything below at each level would take time that grows with the square of
-/// the depth.
+/// The junctors of an int-or-string node with the `anyOf` of both types, which plain OpenAPI needs. `None` for another
+/// node, and if the schema has that `anyOf`. The result has nothing but junctors: a copy of everything below, at each
+/// level, would take time that grows with the square of the depth.
 fn unfold(schema: &Object) -> Option<Object> {
     if !is_true(schema, INT_OR_STRING)
         || is_int_or_string_any_of(schema.get("anyOf"))
@@ -306,7 +308,7 @@ pub(super) fn is_true(schema: &Object, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Copies a member that is a non-empty string.
+/// Copies the member `key` if it is a non-empty string.
 fn copy_text(from: &Object, key: &str, into: &mut Object) {
     if let Some(Value::String(text)) = from.get(key)
         && !text.is_empty()
@@ -315,7 +317,7 @@ fn copy_text(from: &Object, key: &str, into: &mut Object) {
     }
 }
 
-/// Copies a member that is a non-empty list.
+/// Copies the member `key` if it is a non-empty list.
 fn copy_list(from: &Object, key: &str, into: &mut Object) {
     if let Some(Value::Array(items)) = from.get(key)
         && !items.is_empty()
@@ -324,8 +326,8 @@ fn copy_list(from: &Object, key: &str, into: &mut Object) {
     }
 }
 
-/// A bound as Go prints it after reading it as a float64: an integral one has no point and no exponent. One below the
-/// range of 64 bits stays as it was written, since there is no integer to print: the same float64 in other digits.
+/// A bound as Go prints it after reading it as a float64: an integer has no point and no exponent. A number that is not
+/// an integer, or an integer outside the range of 64 bits, stays as it was written.
 fn go_float(number: &Number) -> Number {
     let Some(float) =
         number.as_f64().filter(|_| number.as_i64().is_none_or(|integer| integer.unsigned_abs() > 1 << 53))

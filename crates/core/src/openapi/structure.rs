@@ -1,9 +1,10 @@
 //! Whether a schema is structural: the rules by which kube-apiserver decides to publish it or only a bare object.
 //! apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `complete.go`, `convert.go`.
 //!
-//! The result is a boolean: the API server rejects other schemas with a reason when a CRD is created. A schema that
-//! arrives here is older than those rules or comes from a file. Patterns are not compiled. `extract::validation` and
-//! `schema` report reasons.
+//! The result is a boolean, without a reason: the API server rejects other schemas with a reason when a CRD is created.
+//! A schema that is not structural is older than these rules or comes from a file. Patterns are not compiled.
+//! `extract::validation` and `schema` report reasons. A junctor is one of the keywords `allOf`, `anyOf`, `oneOf` and
+//! `not`.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use super::structural::{
 
 type Object = Map<String, Value>;
 
-/// The level of a node.
+/// Whether a node is the root of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -26,7 +27,8 @@ pub fn is_structural(schema: &Object) -> bool {
     is_node(schema, Level::Root) && junctors_are_complete(schema, schema)
 }
 
-/// Whether a schema is structural: it declares the type of a value.
+/// Whether a schema and those below it are nodes of a structural schema: each declares the type of a value. Junctors
+/// are only checked by themselves: see [`junctors_are_complete`].
 fn is_node(schema: &Object, level: Level) -> bool {
     let kind = text(schema, "type");
     let is_root = level == Level::Root;
@@ -56,11 +58,12 @@ fn is_node(schema: &Object, level: Level) -> bool {
         )
 }
 
+/// Whether a value is a schema, and a node of a structural schema below its root.
 fn is_node_value(value: &Value) -> bool {
     value.as_object().is_some_and(|schema| is_node(schema, Level::Below))
 }
 
-/// Whether a schema has only keywords and types of structural schemas.
+/// Whether a schema has only keywords and types that structural schemas may have.
 fn keywords_are_known(schema: &Object) -> bool {
     const UNSUPPORTED: [&str; 7] =
         ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
@@ -71,7 +74,7 @@ fn keywords_are_known(schema: &Object) -> bool {
         && !schema.get("items").is_some_and(Value::is_array)
 }
 
-/// Whether declared apiVersion, kind and metadata have the type that they have anyway.
+/// Whether apiVersion, kind and metadata, if they are declared, have their usual types.
 fn type_meta_is_valid(schema: &Object) -> bool {
     [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")].into_iter().all(|(name, expected)| {
         let declared = properties(schema).and_then(|declared| declared.get(name));
@@ -92,8 +95,9 @@ fn restricts_names_only(metadata: &Value) -> bool {
     })
 }
 
-/// Whether the junctors are valid. `skip_any_of` and `skip_first_all_of` hold where int-or-string may list its two
-/// types.
+/// Whether the junctors of a schema are valid. An int-or-string node may list its two types in an `anyOf`.
+/// `skip_any_of`: the `anyOf` of the schema is that one, so it is not checked. `skip_first_all_of`: that of the first
+/// branch of `allOf` is.
 fn junctors_are_valid(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
     branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
         && branches(schema, "allOf")
@@ -103,8 +107,10 @@ fn junctors_are_valid(schema: &Object, skip_any_of: bool, skip_first_all_of: boo
         && schema.get("not").is_none_or(|not| not.is_null() || is_branch(not, false))
 }
 
-/// Whether a branch of a junctor restricts values only, and declares no types.
+/// Whether a branch of a junctor only restricts values, and declares no types. `skip_any_of`: its `anyOf` lists the
+/// types of an int-or-string node and is not checked.
 fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
+    /// Keywords that a branch must not have.
     const FORBIDDEN: [&str; 12] = [
         "type",
         "default",
@@ -135,15 +141,16 @@ fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
         && junctors_are_valid(branch, skip_any_of, false)
 }
 
-/// Whether everything that a branch restricts is declared outside of it. Upstream checks this for the junctors at the
-/// root only.
+/// Whether everything that the junctors of `branch` restrict is declared in `declared`, the node that they belong to.
+/// Upstream checks this for the junctors at the root only.
 fn junctors_are_complete(branch: &Object, declared: &Object) -> bool {
     let not = branch.get("not").and_then(Value::as_object);
     let nested = JUNCTORS.iter().flat_map(|key| branches(branch, key)).filter_map(Value::as_object).chain(not);
     nested.into_iter().all(|nested| is_declared(nested, declared))
 }
 
-/// Whether everything that a branch of a junctor names is declared outside of it.
+/// Whether everything that a branch of a junctor restricts is declared in `declared`, the node that the junctor belongs
+/// to.
 fn is_declared(branch: &Object, declared: &Object) -> bool {
     let within = |child: &Value, place: Option<&Value>| match (child.as_object(), place.and_then(Value::as_object)) {
         (Some(child), Some(place)) => is_declared(child, place),
@@ -158,7 +165,7 @@ fn is_declared(branch: &Object, declared: &Object) -> bool {
             .all(|(name, property)| within(property, properties(declared).and_then(|declared| declared.get(name))))
 }
 
-/// The schemas of a junctor.
+/// The branches of the junctor `key`, which is a list; none if it is missing.
 fn branches<'a>(schema: &'a Object, key: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }

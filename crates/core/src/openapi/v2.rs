@@ -12,11 +12,11 @@ use super::operations::{Operation, Parameter, Path, RequestBody, operation_exten
 use super::{GROUP_VERSION_KIND, OpenApiVersion, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
-/// Adds every served version of every CRD to `base`. Established CRDs only, by the caller's choice.
+/// Adds every served version of every CRD to `base`. The caller passes only CRDs that are established.
 ///
-/// A path that the base has already stays as it is, and definitions that only such paths need are not added. A
-/// definition of the same name that is equal apart from its group-version-kinds is shared and lists both. Any other
-/// takes the name `NAME_v2`, `_v3` and so on.
+/// A path that the base already has does not change, and definitions that only such paths need are not added. The base
+/// may already have a definition of the same name. If it is equal, nothing is added, and it then lists the
+/// group-version-kinds of both. Otherwise the new definition is added as `NAME_v2`, `NAME_v3` and so on.
 pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
     let mut own_definitions = Map::new();
     let mut own_paths = Map::new();
@@ -36,7 +36,7 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
     merge_parts(base, own_paths, own_definitions);
 }
 
-/// Adds paths, and those definitions that they need, to a document.
+/// Adds paths, and those definitions that they need, to a document, by the rules of [`merge`].
 pub fn merge_parts(base: &mut Value, mut paths: Map<String, Value>, definitions: Map<String, Value>) {
     let known_paths = base.get("paths").and_then(Value::as_object);
     paths.retain(|path, _| known_paths.is_none_or(|known| !known.contains_key(path)));
@@ -72,7 +72,8 @@ pub fn merge_parts(base: &mut Value, mut paths: Map<String, Value>, definitions:
     }
 }
 
-/// The name itself, or the first numbered one that is free or names an equal definition.
+/// The name to add a definition under: `name`, or the first numbered one. A definition in `known` with that name is
+/// equal apart from its group-version-kinds, or there is none.
 fn free_name(name: &str, definition: &Value, known: &Map<String, Value>) -> String {
     let mut candidate = name.to_owned();
     let mut number = 1;
@@ -95,7 +96,7 @@ fn equal_but_for_kinds(left: &Value, right: &Value) -> bool {
     bare(left) == bare(right)
 }
 
-/// Adds the group-version-kinds of an equal definition.
+/// Adds the group-version-kinds of `added` to an otherwise equal definition.
 fn unite_kinds(present: &mut Value, added: &Value) {
     let Some(Value::Array(more)) = added.get(GROUP_VERSION_KIND) else { return };
     let Value::Object(present) = present else { return };
@@ -108,7 +109,7 @@ fn unite_kinds(present: &mut Value, added: &Value) {
     }
 }
 
-/// Replaces references to renamed definitions.
+/// Replaces references to renamed definitions. `renamed` has the new name by the old one.
 fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
     match value {
         Value::Object(object) => {
@@ -134,7 +135,8 @@ fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
     }
 }
 
-/// Converts a built-in definition from v3 to Swagger 2: references, wrapped references, defaults.
+/// Converts a built-in definition from OpenAPI v3 to Swagger 2. References get the other prefix, an `allOf` with only a
+/// reference becomes that reference, and keywords that Swagger 2 is published without are removed.
 pub fn from_v3(definition: &Value) -> Value {
     match definition {
         Value::Object(object) => {
@@ -151,7 +153,7 @@ pub fn from_v3(definition: &Value) -> Value {
                         }
                     }
                     ("properties", Value::Object(properties)) => {
-                        // Names of properties are no keywords: one may be called `default`.
+                        // Names of properties are not keywords: one may be `default`.
                         let properties: Map<_, _> =
                             properties.iter().map(|(name, property)| (name.clone(), from_v3(property))).collect();
                         written.insert(key.clone(), Value::Object(properties));
@@ -220,7 +222,7 @@ fn write(operation: &Operation) -> Value {
     written
 }
 
-/// The body as a parameter.
+/// The request body as JSON: Swagger 2 has it among the parameters.
 fn body_parameter(body: &RequestBody) -> Value {
     let mut written =
         json!({"in": "body", "name": "body", "schema": {"$ref": OpenApiVersion::V2.reference(&body.definition)}});

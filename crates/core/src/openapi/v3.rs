@@ -40,7 +40,8 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
     Some(document(info, paths, own_definitions, shared))
 }
 
-/// A document of these paths and definitions, with the shared definitions that they refer to.
+/// A document with these paths and definitions, and the shared definitions that they refer to. `info` is the member of
+/// that name.
 pub fn document(
     info: Value,
     paths: Map<String, Value>,

@@ -35,7 +35,7 @@ pub struct RuntimeScheduling {
     pub tolerations: Vec<Toleration>,
 }
 
-/// Why a Pod would not be created.
+/// The reason why an API server would reject a Pod.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
     /// The Pod is invalid.
@@ -57,11 +57,11 @@ fn aggregate(problems: &[FieldError]) -> String {
     }
 }
 
-/// The Pod as an API server would store it. `runtime` has the requirements of the Pod's RuntimeClass, if it names a
-/// known one.
+/// The Pod as an API server would store it. `runtime` has the scheduling constraints of the Pod's RuntimeClass. `None`:
+/// the Pod names no RuntimeClass, or its RuntimeClass has no constraints.
 ///
 /// # Errors
-/// The API server would reject it.
+/// The Pod is invalid, or an admission plugin forbids it.
 pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Options) -> Result<Pod, AdmissionError> {
     if pod.metadata.namespace.is_empty() {
         pod.metadata.namespace = "default".to_owned();
@@ -85,8 +85,9 @@ pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Option
     Ok(pod)
 }
 
-/// The admission plugin DefaultTolerationSeconds. Ignores operator and value of existing tolerations, as upstream does,
-/// so that one which covers nothing suppresses the default.
+/// Adds the tolerations of the admission plugin DefaultTolerationSeconds: Pods tolerate nodes that are not ready or not
+/// reachable for a while. As upstream does, it ignores operator and value of the given tolerations. So a toleration
+/// that covers no taint also suppresses a default.
 pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Options) {
     let defaults = [
         (NOT_READY, options.default_not_ready_toleration_seconds),
@@ -111,7 +112,10 @@ pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Opti
     }
 }
 
-/// Adds the node selector and tolerations of a RuntimeClass, as the admission plugin does.
+/// Adds the node selector and tolerations of a RuntimeClass, as its admission plugin does.
+///
+/// # Errors
+/// The node selectors contradict each other, or the Pod has more than [`MOST_REQUIREMENTS`] tolerations.
 fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(), AdmissionError> {
     for (key, value) in &runtime.node_selector {
         match pod.spec.node_selector.get(key) {
@@ -127,7 +131,7 @@ fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(),
             }
         }
     }
-    // Each is compared with all others, and a review of so many is rejected in any case.
+    // Each toleration is compared with all others. A review of more than this is rejected later in any case.
     let given = pod.spec.tolerations.len();
     if given > MOST_REQUIREMENTS {
         let detail = format!("must have at most {MOST_REQUIREMENTS} items");
@@ -177,7 +181,7 @@ fn covers(wide: &Toleration, narrow: &Toleration) -> bool {
     }
 }
 
-/// All terms of pod affinity and anti-affinity, required and preferred.
+/// The pod affinity and anti-affinity terms of a Pod, required and preferred.
 fn terms_of(pod: &mut Pod) -> impl Iterator<Item = &mut PodAffinityTerm> {
     let affinity = pod.spec.affinity.as_mut();
     let both = affinity.map(|affinity| [affinity.pod_affinity.as_mut(), affinity.pod_anti_affinity.as_mut()]);
@@ -187,8 +191,9 @@ fn terms_of(pod: &mut Pod) -> impl Iterator<Item = &mut PodAffinityTerm> {
     })
 }
 
-/// KEP-3633: the values of the listed keys, looked up in the pod's own labels, go into the label selectors of its
-/// terms. The lists stay. A null selector selects nothing and stays null; a key without a label adds nothing.
+/// Merges matchLabelKeys and mismatchLabelKeys into the label selectors of the Pod's terms (KEP-3633): each key becomes
+/// a requirement with the value of the Pod's own label. The lists of keys remain. A null selector remains null; a key
+/// that is not a label of the Pod adds nothing.
 pub fn merge_label_keys(pod: &mut Pod) {
     let labels = pod.metadata.labels.clone();
     for term in terms_of(pod) {
@@ -206,7 +211,7 @@ pub fn merge_label_keys(pod: &mut Pod) {
     }
 }
 
-/// Handles the lists as an API server does while the feature is off.
+/// Clears matchLabelKeys and mismatchLabelKeys, as an API server does while the feature is off.
 fn drop_label_keys(pod: &mut Pod) {
     for term in terms_of(pod) {
         term.match_label_keys.clear();
@@ -214,8 +219,10 @@ fn drop_label_keys(pod: &mut Pod) {
     }
 }
 
-/// Rejects required anti-affinity with other topology keys than the host name, as LimitPodHardAntiAffinityTopology
-/// does.
+/// Checks a Pod as the admission plugin LimitPodHardAntiAffinityTopology does.
+///
+/// # Errors
+/// A required anti-affinity term has another topology key than [`HOSTNAME`].
 fn limit_hard_anti_affinity(pod: &Pod) -> Result<(), AdmissionError> {
     let terms = pod.spec.pod_anti_affinity().into_iter().flat_map(|affinity| &affinity.required);
     match terms.map(|term| &term.topology_key).find(|key| *key != HOSTNAME) {

@@ -34,10 +34,11 @@ pub const NOT_EVALUATED: [&str; 9] = [
     "admission plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) and webhooks",
 ];
 
-/// The longest message of a rejection that quotes the Pod, in bytes, as of an event. It is written for every node.
+/// The maximum length in bytes of a rejection's message that quotes the Pod, as for the message of an Event. The
+/// message is written once for each node.
 const MOST_MESSAGE: usize = 1024;
 
-/// Most pods that are named for a term.
+/// The maximum number of selected Pods whose names the report of a term lists.
 const SAMPLES: usize = 5;
 
 /// The nodes where a pod may run, and why not the others.
@@ -59,7 +60,8 @@ impl ClusterIndex {
 }
 
 impl PlacementResult {
-    /// The reasons why a Pod could not be placed on a node; empty if it could.
+    /// The reasons why a Pod could not be placed on the node in slot `node`; empty if it could, or if there is no such
+    /// node. The Pod may be in the cluster: it is left out.
     pub(super) fn on_node(cluster: &ClusterIndex, pod: &Pod, options: &Options, node: u32) -> Vec<RejectionReport> {
         let cluster = cluster.without(pod);
         let evaluation = evaluate(&cluster, pod, options, Some(node));
@@ -84,7 +86,7 @@ impl PlacementResult {
         &self.evaluation.incoming.pod
     }
 
-    /// The first reason of each rejected node with its count, most frequent first, then in alphabetical order.
+    /// Counts the rejected nodes by the first reason of each, most frequent first, then in alphabetical order.
     pub fn reasons(&self) -> Vec<ReasonCount> {
         let mut counts: BTreeMap<(RejectionReason, Cow<'static, str>), u64> = BTreeMap::new();
         for verdict in &self.evaluation.verdicts {
@@ -105,9 +107,9 @@ impl PlacementResult {
         self.message_with(&self.reasons())
     }
 
-    /// The message of the scheduler for these counts of reasons.
+    /// [`PlacementResult::message`], computed from the result of [`PlacementResult::reasons`].
     fn message_with(&self, reasons: &[ReasonCount]) -> String {
-        if let Some(gated) = self.gates() {
+        if let Some(gated) = self.gates_message() {
             return gated;
         }
         let (feasible, total) = (self.feasible(), self.total());
@@ -124,16 +126,16 @@ impl PlacementResult {
         format!("{feasible}/{total} nodes are available{separator}{}.", parts.join(", "))
     }
 
-    /// The message about scheduling gates, if the Pod has any.
-    fn gates(&self) -> Option<String> {
+    /// The message about scheduling gates. `None` if the Pod has none, or if the options disable the plugin.
+    fn gates_message(&self) -> Option<String> {
         let gates = &self.pod().spec.scheduling_gates;
         let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
-        let are_asked = self.options.filters_with(Plugin::SchedulingGates);
+        let is_enabled = self.options.filters_with(Plugin::SchedulingGates);
         let message = || format!("{}: [{}]", RejectionReason::SchedulingGated.message(), names.join(" "));
-        (are_asked && !names.is_empty()).then(|| explain::shortened(message(), MOST_MESSAGE))
+        (is_enabled && !names.is_empty()).then(|| explain::shortened(message(), MOST_MESSAGE))
     }
 
-    /// Whether the scheduler stops before it evaluates any node, so that its event counts nothing.
+    /// Whether the scheduler stops before it evaluates any node. Its event then has the reason without a count.
     fn ends_cycle(&self) -> bool {
         let verdict = self.evaluation.verdicts.first();
         let first = verdict.and_then(|verdict| self.evaluation.rejections(verdict).first());
@@ -146,7 +148,7 @@ impl PlacementResult {
         self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
     }
 
-    /// A rejection in the words of the scheduler.
+    /// The scheduler's message for a rejection, in the wording of the target version.
     pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Cow<'static, str> {
         let taint = if let Cause::Taint(index) = rejection.cause {
             self.facts(verdict).and_then(|facts| facts.taints.get(index as usize))
@@ -160,7 +162,7 @@ impl PlacementResult {
                 format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
             }
             _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
-                (RejectionReason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
+                (RejectionReason::SchedulingGated, _) => self.gates_message().unwrap_or_default().into(),
                 (RejectionReason::PodAffinityMismatch, Some(error)) => {
                     explain::shortened(format!("parsing pod: {error}"), MOST_MESSAGE).into()
                 }
@@ -186,18 +188,19 @@ impl PlacementResult {
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
-    /// Reports of the nodes with these names, or of all nodes.
+    /// Reports of the nodes with these names, best first; of all nodes if `names` is empty. Unknown names are skipped.
     pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
         let mut reporter = self.reporter();
         self.listed(names).into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 
-    /// A writer of reports that share terms.
+    /// A writer of the reports of this result. Reports of one writer share the text of equal terms.
     pub(super) fn reporter(&self) -> Reporter<'_> {
         Reporter::new(&self.cluster, &self.evaluation.incoming)
     }
 
-    /// The verdicts of a report in its order: on all nodes, or on those named.
+    /// The verdicts on the nodes with these names, in the order of reports; on all nodes if `names` is empty. Unknown
+    /// names are skipped.
     pub(super) fn listed(&self, names: &[String]) -> Vec<&NodeVerdict> {
         let verdicts = &self.evaluation.verdicts;
         if names.is_empty() {
@@ -233,22 +236,22 @@ impl PlacementResult {
     ) -> Vec<RejectionReport> {
         let report = |rejection: &NodeRejection| {
             let reason = rejection.reason;
-            let behind = self.details(verdict, rejection, reporter);
+            let details = self.details(verdict, rejection, reporter);
             RejectionReport {
                 plugin: reason.plugin().as_str().into(),
                 kind: reason.kind().as_str().into(),
                 reason: reason.as_str().into(),
                 message: self.message_of(verdict, rejection),
-                term: behind.term,
-                taint: behind.taint.map(ToString::to_string),
-                label: behind.label.map(|label| label.parts().concat()),
-                pod: behind.pod.cloned(),
+                term: details.term,
+                taint: details.taint.map(ToString::to_string),
+                label: details.label.map(|label| label.parts().concat()),
+                pod: details.pod.cloned(),
             }
         };
         self.evaluation.rejections(verdict).iter().map(report).collect()
     }
 
-    /// The cause of a rejection: a term, a label or another Pod.
+    /// The cause of a rejection: a term, a taint, a label or another Pod; empty if the rule itself is the cause.
     pub(super) fn details<'answer>(
         &'answer self,
         verdict: &NodeVerdict,
@@ -293,8 +296,9 @@ impl PlacementResult {
         reports
     }
 
-    /// How many pods on known nodes a term selects, and the names of a few. A domain by hostname may be missing; that a
-    /// node is known is read from the nodes themselves.
+    /// The number of Pods that a term of the evaluated Pod selects on existing nodes, and the names of the first few.
+    /// `place` is the list of the term and its index there. `known` has for each slot whether the Node exists; `None`
+    /// if all do. It comes from the nodes and not from topology domains, because a node can lack the label of a domain.
     fn matched(
         &self,
         place: (TermList, usize),
@@ -318,7 +322,8 @@ impl PlacementResult {
         (pods, samples)
     }
 
-    /// Warnings for the user.
+    /// Warnings for the user about the result: omitted rejections, preferences that cannot be parsed, different
+    /// behavior of the target version, and obsolete taint keys.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let incoming = &self.evaluation.incoming;
@@ -339,7 +344,8 @@ impl PlacementResult {
         warnings
     }
 
-    /// The result as a document, without reports of nodes. The caller adds versions and age.
+    /// The result as a document, without reports of nodes. `age_seconds` is the time since the cluster's state was
+    /// known to be current; `None` if that is unknown.
     pub fn summary(&self, resource_versions: ResourceVersions, age_seconds: Option<i64>) -> PlacementReviewStatus {
         let reasons = self.reasons();
         PlacementReviewStatus {

@@ -19,11 +19,11 @@ use crate::selector::{LabelSelection, TestedValues};
 /// The effect of a carried term on an incoming pod that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Effect {
-    /// Required affinity: adds the scheduler's hardPodAffinityWeight.
+    /// Required affinity: adds the scheduler's hardPodAffinityWeight to the score.
     RequiredAffinity,
-    /// Required anti-affinity: closes the domain.
+    /// Required anti-affinity: rejects the nodes of the domain.
     RequiredAntiAffinity,
-    /// Preferred: moves the score by this; anti-affinity is negative.
+    /// Preferred affinity: adds this weight to the score; the weight of anti-affinity is negative.
     Preferred(i64),
 }
 
@@ -34,10 +34,11 @@ pub(super) struct CarriedTerm {
     pub(super) term: PodTerm,
 }
 
+/// A carried term with the groups that carry it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) carried: Arc<CarriedTerm>,
-    /// The requirement by whose values it is found.
+    /// The position of the requirement whose values find the term. `None`: no requirement lists values.
     anchor: Option<usize>,
     /// Group -> how often its pods list the term.
     pub(super) groups: OrdMap<u32, u32>,
@@ -49,14 +50,16 @@ pub(super) struct CarriedTerms {
     entries: Vector<Option<Entry>>,
     numbers: HashMap<Arc<CarriedTerm>, u32>,
     free: Vector<u32>,
-    /// `key=value` of a label -> terms that demand it, some by this label.
+    /// `key=value` of a label -> the numbers of the terms that this label finds: their anchor lists this value.
     ///
-    /// Sets and not lists: a Pod may carry thousands of terms under one anchor, and all of them go with it.
+    /// Sets and not lists: a Pod may carry thousands of terms with one anchor, and all of them are removed with it.
     anchored: HashMap<Arc<str>, Arc<RoaringBitmap>>,
+    /// The numbers of the terms without an anchor.
     unanchored: Arc<RoaringBitmap>,
 }
 
-/// The terms of a Pod that affect other Pods. A list with an unparsable term is void, as in the scheduler.
+/// The terms of a Pod that affect other Pods. A list with a term that cannot be parsed counts as empty, as in the
+/// scheduler.
 pub(super) fn carried_by(pod: &Pod) -> Vec<CarriedTerm> {
     let mut carried = Vec::new();
     for list in TermList::ALL {
@@ -73,13 +76,14 @@ pub(super) fn carried_by(pod: &Pod) -> Vec<CarriedTerm> {
     carried
 }
 
-/// The text of an anchor, under which a term is found.
+/// The key of [`CarriedTerms::anchored`] for a label.
 fn anchor_text(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
 impl CarriedTerm {
-    /// The values of the requirement in that position, if it demands some.
+    /// The labels that satisfy the requirement at `position`, as `key=value`. Empty if it does not list values that a
+    /// label must have.
     fn anchors(&self, position: usize) -> Vec<String> {
         let LabelSelection::Matching(selector) = &self.term.selection else { return Vec::new() };
         match selector.requirements.get(position) {
@@ -93,7 +97,8 @@ impl CarriedTerm {
         }
     }
 
-    fn requirements(&self) -> usize {
+    /// The number of requirements of the term's label selector.
+    fn requirement_count(&self) -> usize {
         match &self.term.selection {
             LabelSelection::Matching(selector) => selector.requirements.len(),
             LabelSelection::Nothing | LabelSelection::Everything => 0,
@@ -133,7 +138,7 @@ impl CarriedTerms {
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
             }
         };
-        self.list(&carried, anchor, |numbers| {
+        self.update_anchors(&carried, anchor, |numbers| {
             effort::note(1);
             numbers.insert(number);
         });
@@ -141,20 +146,20 @@ impl CarriedTerms {
         number
     }
 
-    /// The requirement whose values lead to the fewest terms.
+    /// The position of the requirement whose values find the fewest other terms; `None` if no requirement lists values.
     fn best_anchor(&self, carried: &CarriedTerm) -> Option<usize> {
         let crowd = |position: &usize| {
             let anchors = carried.anchors(*position);
             anchors.iter().map(|anchor| self.anchored.get(&**anchor).map_or(0, |numbers| numbers.len())).sum::<u64>()
         };
-        let positions = (0..carried.requirements()).filter(|position| !carried.anchors(*position).is_empty());
+        let positions = (0..carried.requirement_count()).filter(|position| !carried.anchors(*position).is_empty());
         positions.min_by_key(crowd)
     }
 
-    /// Changes the sets of terms that have this anchor.
-    fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut RoaringBitmap)) {
+    /// Applies `change` to the sets that a term with this anchor belongs to, and removes sets that become empty.
+    fn update_anchors(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut RoaringBitmap)) {
         let Some(position) = anchor else {
-            // A term that selects nothing never matches, so it is not listed.
+            // A term that selects nothing never matches, so it is in no set.
             if carried.term.selection != LabelSelection::Nothing {
                 change(Arc::make_mut(&mut self.unanchored));
             }
@@ -169,8 +174,8 @@ impl CarriedTerms {
         }
     }
 
-    /// Notes that a new group carries these terms.
-    pub(super) fn carry(&mut self, terms: &[u32], group: u32) {
+    /// Records that a new group carries these terms, given by number; a term may occur twice.
+    pub(super) fn add_group(&mut self, terms: &[u32], group: u32) {
         for number in terms {
             if let Some(Some(entry)) = self.entries.get_mut(*number as usize) {
                 *entry.groups.entry(group).or_insert(0) += 1;
@@ -178,8 +183,8 @@ impl CarriedTerms {
         }
     }
 
-    /// Removes a group, and the terms that no other group carries.
-    pub(super) fn drop(&mut self, terms: &[u32], group: u32) {
+    /// Removes a group from its terms, given by number, and removes the terms that no other group carries.
+    pub(super) fn remove_group(&mut self, terms: &[u32], group: u32) {
         for number in terms {
             let Some(Some(entry)) = self.entries.get_mut(*number as usize) else { continue };
             entry.groups.remove(&group);
@@ -194,14 +199,14 @@ impl CarriedTerms {
         let Some(entry) = self.entries.set(number as usize, None) else { return };
         self.numbers.remove(&*entry.carried);
         self.free.push_back(number);
-        self.list(&entry.carried, entry.anchor, |numbers| {
+        self.update_anchors(&entry.carried, entry.anchor, |numbers| {
             effort::note(1);
             numbers.remove(number);
         });
     }
 
-    /// The terms that match a pod. `namespace_labels` are those of its namespace; a namespace without an object counts
-    /// as one without labels.
+    /// The numbers of the terms that select a pod in `namespace` with these labels. `namespace_labels` is empty if
+    /// there is no such Namespace object.
     pub(super) fn matching(&self, namespace: &str, namespace_labels: &PackedLabels, labels: &PackedLabels) -> Vec<u32> {
         let found = labels.iter().filter_map(|(key, value)| self.anchored.get(&*anchor_text(key, value)));
         let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter());

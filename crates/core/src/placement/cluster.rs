@@ -39,11 +39,12 @@ pub(super) struct NodeSlot {
     pub(super) pods: OrdSet<Bound>,
 }
 
-/// A pod on a node, in the order of its group, so that the pods of a group are found without a look at each.
+/// A pod on a node, sorted by its group, so that the pods of one group are found without reading the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bound {
-    /// None for a terminated pod.
+    /// The number of its group; `None` for a terminated pod.
     group: Option<u32>,
+    /// The slot of the pod.
     pub(super) pod: u32,
 }
 
@@ -85,7 +86,7 @@ impl PodEntry {
         self.requirements.affinity.as_ref()
     }
 
-    /// Whether the entry describes this Pod already.
+    /// Whether the entry is equal to this Pod in everything that the index uses. `node` is the slot of its node.
     fn is_as(&self, pod: &Pod, node: Option<u32>) -> bool {
         *self.uid == *pod.metadata.uid
             && self.node == node
@@ -96,7 +97,7 @@ impl PodEntry {
     }
 }
 
-/// Whether the Pod has terminated.
+/// Whether the Pod has the phase Succeeded or Failed: then it no longer counts for other Pods.
 fn has_terminated(pod: &Pod) -> bool {
     matches!(&*pod.status.phase, "Succeeded" | "Failed")
 }
@@ -112,11 +113,15 @@ fn requirements(pod: &Pod) -> PodRequirements {
 /// Nodes, pods and namespaces at one point in time, indexed. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterIndex {
+    /// The nodes by slot. A slot without Node object and Pods is free.
     pub(super) nodes: Vector<NodeSlot>,
     node_slots: HashMap<Arc<str>, u32>,
     free_nodes: Vector<u32>,
+    /// The number of Node objects.
     known_nodes: usize,
+    /// The Pods by slot; `None` for free slots.
     pods: Vector<Option<Arc<PodEntry>>>,
+    /// The slot of each Pod by `namespace/name`.
     pod_slots: HashMap<Arc<str>, u32>,
     free_pods: Vector<u32>,
     requirements: Pool<PodRequirements>,
@@ -129,10 +134,12 @@ pub struct ClusterIndex {
     topologies: Arc<Topologies>,
 }
 
-/// Pods that stand for their group on a node, each found once: one of them may reject thousands of nodes.
+/// Finds one Pod of a group on a node, to name it in a report. Results are cached, because one Pod may reject thousands
+/// of nodes.
 #[derive(Debug)]
 pub(super) struct Witnesses<'cluster> {
     cluster: &'cluster ClusterIndex,
+    /// Group and slot of the node -> the Pod.
     found: std::collections::HashMap<(u32, u32), Option<&'cluster PodEntry>>,
 }
 
@@ -141,7 +148,7 @@ impl<'cluster> Witnesses<'cluster> {
         Witnesses { cluster, found: std::collections::HashMap::new() }
     }
 
-    /// A Pod of a group on a node: the first by name.
+    /// The first Pod by name of a group on the node in slot `node`; `None` if the group has no Pod there.
     pub(super) fn of(&mut self, group: u32, node: u32) -> Option<&'cluster PodEntry> {
         *self.found.entry((group, node)).or_insert_with(|| self.cluster.witness(group, node))
     }
@@ -156,9 +163,9 @@ pub struct ClusterCounts {
     pub pods: usize,
     /// Namespace objects.
     pub namespaces: usize,
-    /// Groups of pods that are equal to every rule.
+    /// Groups of pods with the same namespace, labels and pod affinity terms.
     pub groups: usize,
-    /// Different terms that pods carry.
+    /// Different pod affinity terms of existing pods.
     pub terms: usize,
 }
 
@@ -205,7 +212,7 @@ impl ClusterIndex {
         true
     }
 
-    /// Changes labels and taints of an existing node.
+    /// Changes labels and taints of a node by calling `change` with them. Does nothing if the node does not exist.
     pub(super) fn change_node(
         &mut self,
         name: &str,
@@ -221,7 +228,8 @@ impl ClusterIndex {
         self.topologies = Arc::default();
     }
 
-    /// Removes a node; false if it is unknown. Pods bound to it wait for one of that name.
+    /// Removes a node; false if it is unknown. The index keeps Pods that are bound to it, in case a node of that name
+    /// returns.
     pub fn remove_node(&mut self, name: &str) -> bool {
         let Some(slot) = self.node_slots.get(name).copied() else { return false };
         let Some(place) = self.nodes.get_mut(slot as usize) else { return false };
@@ -269,14 +277,14 @@ impl ClusterIndex {
         true
     }
 
-    /// Adds a Pod to its group, which is created if needed; returns the number of the group.
+    /// Adds a Pod on the node in slot `node` to its group, which is created if needed. Returns the number of the group.
     fn join(&mut self, pod: &Pod, labels: &Arc<PackedLabels>, node: u32) -> u32 {
         let terms: Box<[u32]> = carried_by(pod).into_iter().map(|carried| self.carried.number(carried)).collect();
         let key = PodGroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
         let terms = key.terms.clone();
         let membership = self.groups.join(key, node);
-        if let Membership::Turned(group) = membership {
-            self.carried.carry(&terms, group);
+        if let Membership::CreatedOrRemoved(group) = membership {
+            self.carried.add_group(&terms, group);
         }
         membership.number()
     }
@@ -292,15 +300,15 @@ impl ClusterIndex {
         }
     }
 
-    /// Removes the Pod of a slot.
+    /// Removes the Pod in a slot, and its group, node and shared values if nothing else uses them.
     fn remove_pod_in(&mut self, slot: u32) {
         let Some(entry) = self.pods.get_mut(slot as usize).and_then(Option::take) else { return };
         self.pod_slots.remove(&*entry.key);
         self.free_pods.push_back(slot);
         if let (Some(node), Some(group)) = (entry.node, entry.group) {
             let terms = self.groups.get(group).map(|group| Arc::clone(&group.key));
-            if let (Membership::Turned(group), Some(key)) = (self.groups.leave(group, node), terms) {
-                self.carried.drop(&key.terms, group);
+            if let (Membership::CreatedOrRemoved(group), Some(key)) = (self.groups.leave(group, node), terms) {
+                self.carried.remove_group(&key.terms, group);
             }
         }
         if let Some(node) = entry.node {
@@ -315,7 +323,7 @@ impl ClusterIndex {
         self.labels.release(&entry.labels);
     }
 
-    /// The cluster without a Pod: without the one of its namespace and name, and the one of its uid.
+    /// A copy of the cluster without the Pod of the same namespace and name, and without the Pod of the same uid.
     pub(super) fn without(&self, pod: &Pod) -> ClusterIndex {
         let metadata = &pod.metadata;
         let mut cluster = self.clone();
@@ -324,7 +332,8 @@ impl ClusterIndex {
         if let Some(slot) = named {
             cluster.remove_pod_in(slot);
         }
-        // The Pod with this uid is found by its name, unless it was copied and renamed: rare enough for a scan.
+        // The Pod with this uid usually has this name. A client may have changed the name in its copy: that is rare, so
+        // all Pods are scanned.
         if !metadata.uid.is_empty() && !named.is_some_and(has_uid) {
             let mut slots = (0u32..).take(self.pods.len());
             if let Some(slot) = slots.find(|slot| has_uid(*slot)) {
@@ -384,6 +393,7 @@ impl ClusterIndex {
         }
     }
 
+    /// The Pod in a slot; `None` if the slot is free.
     pub(super) fn pod(&self, slot: u32) -> Option<&PodEntry> {
         self.pods.get(slot as usize)?.as_deref()
     }
@@ -392,13 +402,13 @@ impl ClusterIndex {
         self.pods.iter().flatten().map(|entry| &**entry)
     }
 
-    /// The slot of an existing node.
+    /// The slot of the node with this name; `None` if there is no such Node object.
     pub(super) fn known_node(&self, name: &str) -> Option<u32> {
         let slot = self.node_slots.get(name).copied()?;
         self.nodes.get(slot as usize).filter(|place| place.facts.is_some()).map(|_| slot)
     }
 
-    /// A Pod of a group on a node: the first by name. Looks at all of them; see [`Witnesses`].
+    /// The first Pod by name of a group on a node. Reads all of these Pods; [`Witnesses`] caches the result.
     fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
         let bound = |pod: u32| Bound { group: Some(group), pod };
         let pods = self.nodes.get(node as usize)?.pods.range(bound(0)..=bound(u32::MAX));
@@ -406,7 +416,7 @@ impl ClusterIndex {
         members.min_by(|left, right| left.key.cmp(&right.key))
     }
 
-    /// The stored Pod as a document.
+    /// An indexed Pod as a document, with the fields that the index stores.
     pub(super) fn document(&self, entry: &PodEntry) -> Pod {
         let (namespace, name) = entry.names();
         let node = entry.node.and_then(|node| self.nodes.get(node as usize));
@@ -428,7 +438,7 @@ impl ClusterIndex {
         }
     }
 
-    /// Whether a node has a label with this key.
+    /// Whether any node has a label with this key.
     pub(super) fn has_topology(&self, key: &str) -> bool {
         self.topologies.keys(&self.nodes).contains(key)
     }
@@ -438,7 +448,8 @@ impl ClusterIndex {
         self.topologies.get(key, || Topology::new(&self.nodes, key))
     }
 
-    /// The rank of a node in the order of their names; `None` for a node that does not exist.
+    /// The position of the node in slot `node` in the alphabetical order of all names; `u32::MAX` if there is no such
+    /// slot.
     pub(super) fn name_rank(&self, node: u32) -> u32 {
         self.topologies.name_ranks(&self.nodes).get(node as usize).copied().unwrap_or(u32::MAX)
     }
@@ -458,12 +469,13 @@ impl ClusterIndex {
         [self.nodes.len(), self.pods.len(), groups, terms, requirements, tolerations, labels]
     }
 
-    /// The labels of a namespace; empty without an object.
+    /// The labels of a namespace; empty if there is no such Namespace object.
     pub(super) fn namespace_labels(&self, name: &str) -> PackedLabels {
         self.namespaces.get(name).map(|labels| (**labels).clone()).unwrap_or_default()
     }
 
-    /// The namespaces that a term of an incoming pod covers.
+    /// The namespaces that a term of an incoming pod covers: those that it names, and the existing ones with the labels
+    /// that it selects.
     pub(super) fn coverage(&self, term: &PodTerm) -> Coverage {
         if term.namespace_selection == LabelSelection::Everything {
             return Coverage::All;

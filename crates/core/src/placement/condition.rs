@@ -1,4 +1,4 @@
-//! The origin of taints: the conditions and events behind Kubernetes' own, and hints about old names.
+//! The origin of taints: the conditions and events for which Kubernetes sets its own, and hints about old names.
 //!
 //! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this file has the
 //! table, and the meaning of a tolerated or untolerated taint of Kubernetes. It changes no decision.
@@ -20,7 +20,7 @@ pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// The taint of a node without network.
 pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 
-/// The meaning of a taint of Kubernetes; `None` for any other key.
+/// The reason why Kubernetes sets the taint with this key, as text for users; `None` for any other key.
 pub fn origin(key: &str) -> Option<&'static str> {
     Some(match key {
         NOT_READY => "the condition Ready is False, or the Node is new",
@@ -37,7 +37,7 @@ pub fn origin(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The current name of a key that Kubernetes 1.6 used and nothing sets any more.
+/// The current name of a taint key that Kubernetes 1.6 used and no longer sets; `None` for any other key.
 pub fn renamed(key: &str) -> Option<&'static str> {
     Some(match key {
         "node.alpha.kubernetes.io/notReady" | "node.alpha.kubernetes.io/not-ready" => NOT_READY,
@@ -46,7 +46,7 @@ pub fn renamed(key: &str) -> Option<&'static str> {
     })
 }
 
-/// Warnings about old keys that a Pod tolerates or a node carries: they are ordinary keys today.
+/// Warnings about obsolete taint keys that a Pod tolerates or a node has, sorted by key, each once.
 pub(super) fn hints<'keys>(
     tolerations: &'keys [Toleration],
     taint_keys: impl Iterator<Item = &'keys str>,

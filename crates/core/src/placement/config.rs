@@ -13,7 +13,7 @@ use super::term::NodeTerm;
 /// The scheduler that pods name if they name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The document is of another kind.
@@ -42,21 +42,21 @@ pub enum ConfigError {
     },
 }
 
-/// A list member; empty if missing.
+/// The member of an object if it is a list; empty if it is missing or has another type.
 fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value.get(member).and_then(Value::as_array).map_or(&[], |items| items)
 }
 
-/// A string member; empty if missing.
+/// The member of an object if it is a string; empty if it is missing or has another type.
 fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads a configuration into `options`, whose other settings stay. Without a name the default scheduler's profile is
-/// taken, or else the first.
+/// Applies the settings of a KubeSchedulerConfiguration's profile to `options`; settings that it does not state remain.
+/// `scheduler_name` selects the profile. `None`: the profile of the default scheduler, or else the first one.
 ///
 /// # Errors
-/// The document is no such configuration, has no such profile, or a relevant part of it has an invalid form.
+/// The document is not a KubeSchedulerConfiguration, has no profile of that name, or an argument is invalid.
 pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Options) -> Result<Options, ConfigError> {
     let (api_version, kind) = (text(document, "apiVersion"), text(document, "kind"));
     if kind != "KubeSchedulerConfiguration" || !api_version.starts_with("kubescheduler.config.k8s.io/") {
@@ -79,23 +79,25 @@ pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Option
         }
     };
     let profile = &profiles[index];
-    plugins(profile.get("plugins").unwrap_or(&Value::Null), &mut options);
+    read_plugins(profile.get("plugins").unwrap_or(&Value::Null), &mut options);
     for (position, entry) in list(profile, "pluginConfig").iter().enumerate() {
         let path = format!("profiles[{index}].pluginConfig[{position}].args");
-        arguments(text(entry, "name"), entry.get("args").unwrap_or(&Value::Null), &path, &mut options)?;
+        read_arguments(text(entry, "name"), entry.get("args").unwrap_or(&Value::Null), &path, &mut options)?;
     }
     Ok(options)
 }
 
-/// The state of one plugin in a set: its weight if enabled, or that it is disabled.
+/// The setting of one plugin at an extension point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PluginSetting {
+    /// The configuration does not state it.
     Nothing,
     Disabled,
+    /// With its weight; `None` if it has none or 0.
     Enabled(Option<i64>),
 }
 
-/// The setting of a plugin in a profile, at an extension point.
+/// The setting of the plugin `name` in the `plugins` of a profile, at the extension point `point`.
 fn setting_of(plugins: &Value, point: &str, name: &str) -> PluginSetting {
     let Some(set) = plugins.get(point) else { return PluginSetting::Nothing };
     // Enabling wins over disabling, so that a plugin can be disabled and enabled again with another weight.
@@ -107,8 +109,8 @@ fn setting_of(plugins: &Value, point: &str, name: &str) -> PluginSetting {
     if list(set, "disabled").iter().any(is_disabled) { PluginSetting::Disabled } else { PluginSetting::Nothing }
 }
 
-/// Reads which plugins are enabled, and their weights.
-fn plugins(plugins: &Value, options: &mut Options) {
+/// Reads from the `plugins` of a profile which plugins are enabled, and their weights.
+fn read_plugins(plugins: &Value, options: &mut Options) {
     for plugin in Plugin::ALL {
         let multi_point = setting_of(plugins, "multiPoint", plugin.as_str());
         // Gates are checked before a pod enters the queue, all others for each node.
@@ -137,8 +139,9 @@ fn plugins(plugins: &Value, options: &mut Options) {
     }
 }
 
-/// Reads the arguments of a plugin.
-fn arguments(name: &str, args: &Value, path: &str, options: &mut Options) -> Result<(), ConfigError> {
+/// Reads the arguments of the plugin `name`; does nothing for plugins that are not evaluated. `path` is that of `args`,
+/// for errors.
+fn read_arguments(name: &str, args: &Value, path: &str, options: &mut Options) -> Result<(), ConfigError> {
     let invalid = |member: &str, message: String| ConfigError::Invalid { path: format!("{path}.{member}"), message };
     match name {
         "InterPodAffinity" => {

@@ -19,10 +19,10 @@ use super::options::{Options, Plugin};
 use super::term::{PodTerm, TermList, selects};
 use super::topology::Topology;
 
-/// The Pods that make a term reject a domain.
+/// A group of Pods on a node that makes a term reject the node's domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Witness {
-    /// The incoming pod's term by its index, or an existing pod's by its number.
+    /// The index of the incoming pod's term, or the number of the existing pods' term.
     pub(super) term: u32,
     pub(super) group: u32,
     pub(super) node: u32,
@@ -34,8 +34,11 @@ pub(super) struct DomainTable {
     topology: Arc<Topology>,
     /// By domain: whether a pod that meets all required affinity terms runs there.
     has_affinity: Vec<bool>,
+    /// By domain: a Pod that the incoming Pod's anti-affinity rejects.
     anti_affinity: Vec<Option<Witness>>,
+    /// By domain: a Pod whose own anti-affinity rejects the incoming Pod.
     existing: Vec<Option<Witness>>,
+    /// By domain: the sum of the weights of preferred terms.
     score: Vec<i64>,
     /// Whether any term added to the scores, even if the sum is zero.
     is_scored: bool,
@@ -56,30 +59,32 @@ impl DomainTable {
         }
     }
 
+    /// Whether the node has the label of the topology key.
     pub(super) fn has_domain(&self, node: u32) -> bool {
         self.topology.domain(node).is_some()
     }
 
+    /// Whether a Pod that meets all required affinity terms runs in the domain of the node.
     pub(super) fn has_affinity(&self, node: u32) -> bool {
         self.topology.domain(node).is_some_and(|domain| self.has_affinity[domain])
     }
 
-    /// A Pod in the domain of the node that the incoming Pod's anti-affinity rejects.
+    /// A Pod in the domain of the node that the incoming Pod's anti-affinity rejects; `None` if there is none.
     pub(super) fn anti_affinity(&self, node: u32) -> Option<Witness> {
         self.anti_affinity[self.topology.domain(node)?]
     }
 
-    /// A Pod in the domain of the node whose own anti-affinity rejects the incoming Pod.
+    /// A Pod in the domain of the node whose own anti-affinity rejects the incoming Pod; `None` if there is none.
     pub(super) fn existing(&self, node: u32) -> Option<Witness> {
         self.existing[self.topology.domain(node)?]
     }
 
-    /// The score of the node's domain.
+    /// The score of the node's domain; 0 if the node has none.
     pub(super) fn score(&self, node: u32) -> i64 {
         self.topology.domain(node).map_or(0, |domain| self.score[domain])
     }
 
-    /// Adds to the score of each domain in which a Pod runs at these places.
+    /// Adds `weight` to the score of a domain for each Pod that runs there; `places` has the number of Pods by node.
     fn add(&mut self, places: &[NodePodCount], weight: i64) {
         for (node, pods) in places {
             if let Some(domain) = self.topology.domain(*node) {
@@ -90,13 +95,13 @@ impl DomainTable {
     }
 }
 
-/// The groups that a term of the incoming pod selects.
+/// The numbers of the groups of Pods that a term of the incoming pod selects.
 pub(super) fn selected(cluster: &ClusterIndex, term: &PodTerm) -> Vec<u32> {
     cluster.groups.matching(term, &cluster.coverage(term))
 }
 
-/// Groups of all terms together that a review remembers: 4 MiB. Each Pod can be a group of its own, and 256 terms can
-/// select all of them.
+/// The maximum number of groups, of all terms together, that a review caches; they take 4 MiB. Each Pod can be a group
+/// of its own, and 256 terms can select all of them.
 const MOST_SELECTED: usize = 1 << 20;
 
 /// All tables of a review.
@@ -105,16 +110,17 @@ pub(super) struct Domains {
     tables: Vec<DomainTable>,
     /// Topology key -> position of its table. Each node looks up the table of each term.
     positions: HashMap<String, usize>,
-    /// Whether no pod that meets all required affinity terms runs in any domain.
+    /// Whether no existing Pod meets all required affinity terms in any domain.
     pub(super) is_first_of_group: bool,
     /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second
-    /// search; [`MOST_SELECTED`] in all.
+    /// search. At most [`MOST_SELECTED`] groups; other terms are missing.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// The number of groups in `selected`.
     selected_groups: usize,
 }
 
 impl Domains {
+    /// The table of a topology key; `None` if no term has that key.
     pub(super) fn table(&self, key: &str) -> Option<&DomainTable> {
         effort::note(1);
         self.tables.get(*self.positions.get(key)?)
@@ -143,7 +149,7 @@ impl Domains {
         self.tables.len() - 1
     }
 
-    /// Caches the groups that a term selects, up to a bound.
+    /// Caches the groups that a term selects, unless the cache would exceed [`MOST_SELECTED`].
     fn remember(&mut self, term: (TermList, usize), groups: &[u32]) {
         if self.selected_groups + groups.len() <= MOST_SELECTED {
             self.selected_groups += groups.len();
@@ -160,18 +166,18 @@ impl Domains {
     pub(super) fn new(cluster: &ClusterIndex, incoming: &Incoming, options: &Options) -> Domains {
         let mut domains = Domains::default();
         if options.filters_with(Plugin::InterPodAffinity) {
-            domains.meet_required_affinity(cluster, incoming);
-            domains.meet_required_anti_affinity(cluster, incoming);
+            domains.evaluate_required_affinity(cluster, incoming);
+            domains.evaluate_required_anti_affinity(cluster, incoming);
         }
         if options.weights.inter_pod_affinity != 0 {
-            domains.meet_preferences(cluster, incoming);
+            domains.evaluate_preferences(cluster, incoming);
         }
-        domains.meet_carried_terms(cluster, incoming, options);
+        domains.evaluate_existing_pods_terms(cluster, incoming, options);
         domains
     }
 
-    /// Marks the domains that satisfy all required affinity terms.
-    fn meet_required_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
+    /// Marks the domains where a Pod runs that satisfies all required affinity terms.
+    fn evaluate_required_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.table_position(cluster, &term.topology_key)).collect();
         let mut by_all: Option<Vec<u32>> = None;
@@ -200,22 +206,22 @@ impl Domains {
         }
     }
 
-    /// Marks the domains that violate a required anti-affinity term.
-    fn meet_required_anti_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
+    /// Marks the domains where a Pod runs that a required anti-affinity term selects.
+    fn evaluate_required_anti_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
             let position = self.table_position(cluster, &term.topology_key);
             let DomainTable { topology, anti_affinity, .. } = &mut self.tables[position];
             let groups = selected(cluster, term);
             let mut places = cluster.groups.places();
             for group in &groups {
-                close(anti_affinity, topology, *group, places.nodes_of(*group), index);
+                mark_domains(anti_affinity, topology, *group, places.nodes_of(*group), index);
             }
             self.remember((TermList::RequiredAntiAffinity, index as usize), &groups);
         }
     }
 
     /// Adds the weights of preferred terms to the scores.
-    fn meet_preferences(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
+    fn evaluate_preferences(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let (affinity, anti_affinity) = (&incoming.preferred_affinity, &incoming.preferred_anti_affinity);
         let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
         for (list, sign, terms) in lists {
@@ -233,7 +239,7 @@ impl Domains {
     }
 
     /// Evaluates the terms of existing Pods that select the incoming Pod.
-    fn meet_carried_terms(&mut self, cluster: &ClusterIndex, incoming: &Incoming, options: &Options) {
+    fn evaluate_existing_pods_terms(&mut self, cluster: &ClusterIndex, incoming: &Incoming, options: &Options) {
         let namespace = &incoming.pod.metadata.namespace;
         let filters = options.filters_with(Plugin::InterPodAffinity);
         let ignores = options.ignore_preferred_terms_of_existing_pods && !incoming.prefers_pods();
@@ -261,15 +267,16 @@ impl Domains {
             for (group, times) in &entry.groups {
                 match weight {
                     Some(weight) => table.add(places.nodes_of(*group), weight * i64::from(*times)),
-                    None => close(&mut table.existing, &table.topology, *group, places.nodes_of(*group), number),
+                    None => mark_domains(&mut table.existing, &table.topology, *group, places.nodes_of(*group), number),
                 }
             }
         }
     }
 }
 
-/// Marks the domains where Pods of a group run as rejected by a term.
-fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
+/// Marks the domains that a term rejects because Pods of a group run there; `places` are the nodes of the group. A
+/// domain keeps its first mark. `term` is that of [`Witness`].
+fn mark_domains(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
     for (node, _) in places {
         if let Some(domain) = topology.domain(*node) {
             closed[domain].get_or_insert(Witness { term, group, node: *node });
@@ -277,8 +284,8 @@ fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places
     }
 }
 
-/// Whether a Pod matches all of its own required affinity terms, namespace included. Then it may be the first of its
-/// group.
+/// Whether the incoming Pod has required affinity terms and matches all of them itself, namespace included. Then it may
+/// be placed although no other Pod matches them yet.
 pub(super) fn matches_own_terms(cluster: &ClusterIndex, incoming: &Incoming) -> bool {
     let terms = &incoming.required_affinity;
     let namespace = &incoming.pod.metadata.namespace;

@@ -7,7 +7,7 @@ thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Notes that this thread takes so many steps.
+/// Adds `steps` to the steps that this thread has taken; does nothing in release builds.
 #[inline]
 pub(super) fn note(steps: usize) {
     #[cfg(debug_assertions)]
@@ -16,7 +16,7 @@ pub(super) fn note(steps: usize) {
     let _ = steps;
 }
 
-/// The steps that this thread takes while `run` runs.
+/// Calls `run`; returns its result, and the number of steps that this thread took meanwhile.
 #[cfg(test)]
 pub(super) fn steps<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = STEPS.get();

@@ -23,17 +23,17 @@ const UNSCHEDULABLE_KEY: &str = "node.kubernetes.io/unschedulable";
 /// The cause of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Nothing but the rule itself.
+    /// The rule itself: no taint, term or Pod.
     Rule,
     /// A taint of the node, by its index.
     Taint(u32),
     /// A pair of nodeSelector, by its index.
     Selector(u32),
-    /// A required node selector term, by its index; an absent one: there are none at all.
+    /// A required node selector term, by its index. `None`: the node selector has no terms, so it matches no node.
     NodeTerm(Option<u32>),
     /// The affinity that the scheduler's configuration adds.
     Enforced,
-    /// A required affinity term: the node lacks its topology key, or no required pod runs in its domain.
+    /// A required affinity term, by its index: the node lacks its topology key, or no required pod runs in the domain.
     Affinity(u32),
     /// A required anti-affinity term, and a pod that it matches.
     AntiAffinity(Witness),
@@ -52,38 +52,41 @@ pub(super) struct NodeRejection {
 /// for each.
 const MOST_LISTED: usize = 100_000;
 
-/// The bounds of the listed rejections of one kind for a node, however many nodes there are.
-const FEWEST_OF_A_KIND: usize = 8;
-const MOST_OF_A_KIND: usize = 64;
+/// The bounds of `Listed::most_per_reason`, however many nodes there are.
+const FEWEST_PER_REASON: usize = 8;
+const MOST_PER_REASON: usize = 64;
 
 /// The rejections of all nodes. The client decides how many terms a pod has, and each node may fail all of them. So a
 /// node lists only the first rejections of each reason.
 #[derive(Debug)]
 struct Listed {
     rejections: Vec<NodeRejection>,
-    most_of_a_kind: usize,
-    /// The kind of the last one, and how many of it the node has in a row.
+    /// The maximum number of rejections of one reason that are listed for a node.
+    most_per_reason: usize,
+    /// The reason of the node's last rejection, and how many rejections in a row had it; `None` before the first one.
     last: Option<(RejectionReason, usize)>,
+    /// The number of rejections of all nodes that are not listed.
     unlisted: u64,
 }
 
 impl Listed {
+    /// No rejections yet, of `nodes` nodes.
     fn new(nodes: usize) -> Listed {
-        let most_of_a_kind = (MOST_LISTED / nodes.max(1)).clamp(FEWEST_OF_A_KIND, MOST_OF_A_KIND);
-        Listed { rejections: Vec::new(), most_of_a_kind, last: None, unlisted: 0 }
+        let most_per_reason = (MOST_LISTED / nodes.max(1)).clamp(FEWEST_PER_REASON, MOST_PER_REASON);
+        Listed { rejections: Vec::new(), most_per_reason, last: None, unlisted: 0 }
     }
 
-    /// Begins with the next node.
-    fn begin(&mut self) -> usize {
+    /// Begins the rejections of the next node; returns their first index in `rejections`.
+    fn begin_node(&mut self) -> usize {
         self.last = None;
         self.rejections.len()
     }
 
-    /// Adds a rejection, unless there are too many of this reason.
+    /// Adds a rejection of the current node, or only counts it if the node lists too many of this reason.
     fn push(&mut self, reason: RejectionReason, cause: Cause) {
         let before = self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count);
         self.last = Some((reason, before + 1));
-        if before < self.most_of_a_kind {
+        if before < self.most_per_reason {
             self.rejections.push(NodeRejection { reason, cause });
         } else {
             self.unlisted += 1;
@@ -94,22 +97,24 @@ impl Listed {
 /// The result for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeVerdict {
-    /// Its slot.
+    /// The slot of the node.
     pub(super) node: u32,
-    /// Where its rejections begin in those of all nodes, and how many there are.
-    rejections: (u32, u32),
-    /// The position of a node that fits among those.
+    /// The first index of its rejections in `Evaluation::rejections`.
+    first_rejection: u32,
+    /// The number of its listed rejections; 0 if it fits.
+    rejection_count: u32,
+    /// The number of nodes that fit in lower slots: the index of this node's scores, if it fits.
     place: u32,
 }
 
 impl NodeVerdict {
     /// Whether no rule rejects the node.
     pub(super) fn fits(&self) -> bool {
-        self.rejections.1 == 0
+        self.rejection_count == 0
     }
 }
 
-/// The scores that a plugin gives to the nodes that fit, in their order.
+/// The scores that a plugin gives to the nodes that fit, in the order of their slots.
 #[derive(Debug)]
 struct Scores {
     plugin: Plugin,
@@ -133,12 +138,12 @@ pub(super) struct Score {
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
-    /// The groups that the terms select, if a plugin needed them.
+    /// The groups that the pod affinity terms select, by list and index; only those that the evaluation computed.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// Sorted by slot.
     pub(super) verdicts: Vec<NodeVerdict>,
     rejections: Vec<NodeRejection>,
-    /// How many rejections are not listed, and how many of one kind a node lists.
+    /// The number of rejections that are not listed, and the maximum that a node lists for one reason.
     pub(super) unlisted: (u64, usize),
     scores: Vec<Scores>,
 }
@@ -146,11 +151,11 @@ pub(super) struct Evaluation {
 impl Evaluation {
     /// The reasons why a node was rejected, in the order of the scheduler, which reports the first.
     pub(super) fn rejections(&self, verdict: &NodeVerdict) -> &[NodeRejection] {
-        let (start, length) = verdict.rejections;
+        let (start, length) = (verdict.first_rejection, verdict.rejection_count);
         self.rejections.get(start as usize..(start + length) as usize).unwrap_or_default()
     }
 
-    /// The scores of a node that fits, by plugin.
+    /// The scores of a node, one for each plugin that contributes; none if the node does not fit.
     pub(super) fn scores(&self, verdict: &NodeVerdict) -> impl Iterator<Item = Score> {
         let place = verdict.fits().then_some(verdict.place as usize);
         self.scores.iter().filter_map(move |scores| {
@@ -162,7 +167,7 @@ impl Evaluation {
 }
 
 /// Evaluates a Pod as it is: nothing is defaulted or merged. The cluster must not have the Pod itself. `only` is the
-/// slot of the only node to evaluate.
+/// slot of the only node to evaluate; `None` evaluates all nodes.
 pub(super) fn evaluate(cluster: &ClusterIndex, pod: &Pod, options: &Options, only: Option<u32>) -> Evaluation {
     let incoming = Incoming::new(pod, options);
     let domains = Domains::new(cluster, &incoming, options);
@@ -174,11 +179,11 @@ pub(super) fn evaluate(cluster: &ClusterIndex, pod: &Pod, options: &Options, onl
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     for (slot, node) in cluster.nodes.iter().zip(0..) {
         let Some(facts) = slot.facts.as_ref().filter(|_| only.is_none_or(|only| only == node)) else { continue };
-        let start = listed.begin();
+        let start = listed.begin_node();
         rules.reject(node, &slot.name, facts, &mut listed);
-        let found = (count(start), count(listed.rejections.len() - start));
-        verdicts.push(NodeVerdict { node, rejections: found, place });
-        if found.1 == 0 {
+        let rejection_count = count(listed.rejections.len() - start);
+        verdicts.push(NodeVerdict { node, first_rejection: count(start), rejection_count, place });
+        if rejection_count == 0 {
             place += 1;
             for (scored, raw) in &mut scored {
                 raw.push((scored.raw)(&rules, node, &slot.name, facts));
@@ -190,17 +195,20 @@ pub(super) fn evaluate(cluster: &ClusterIndex, pod: &Pod, options: &Options, onl
         Scores { plugin, weight, raw, normalized }
     };
     let scores = scored.into_iter().map(scores).collect();
-    let Listed { rejections, most_of_a_kind, unlisted, .. } = listed;
-    let unlisted = (unlisted, most_of_a_kind);
+    let Listed { rejections, most_per_reason, unlisted, .. } = listed;
+    let unlisted = (unlisted, most_per_reason);
     Evaluation { incoming, selected: domains.selected, verdicts, rejections, unlisted, scores }
 }
 
+/// The scheduler's rules for one incoming Pod, with the facts that are equal for all nodes.
 struct Rules<'review> {
     incoming: &'review Incoming,
     domains: &'review Domains,
     options: &'review Options,
-    /// Whether the pod may be the first of its group: then required affinity needs the topology keys only.
+    /// Whether no Pod matches the required affinity, but the incoming Pod itself does: then a node needs only the
+    /// labels of the topology keys.
     may_be_first: bool,
+    /// Whether the Pod tolerates the taint of cordoned nodes.
     tolerates_cordon: bool,
 }
 
@@ -222,7 +230,7 @@ impl<'review> Rules<'review> {
         }
     }
 
-    /// Reports every rule that a node fails.
+    /// Adds every rule that the node in slot `node` fails to `found`, in the order of the scheduler.
     fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Listed) {
         let mut reject = |reason: RejectionReason, cause: Cause| found.push(reason, cause);
         let incoming = self.incoming;
@@ -263,18 +271,18 @@ impl<'review> Rules<'review> {
             }
             // Names that exclude a node have been reported already: its terms would only repeat that.
             if matches!(incoming.narrowing, Narrowing::All) || incoming.narrowing_names(name) {
-                unmatched(incoming.required.as_deref(), name, facts, |term| {
+                report_unmatched_terms(incoming.required.as_deref(), name, facts, |term| {
                     reject(RejectionReason::NodeAffinityMismatch, Cause::NodeTerm(term));
                 });
             }
         }
         if self.runs(Plugin::InterPodAffinity) {
-            self.pod_rejections(node, &mut reject);
+            self.reject_by_pods(node, &mut reject);
         }
     }
 
-    /// Reports the rules about other Pods that reject the node.
-    fn pod_rejections(&self, node: u32, reject: &mut impl FnMut(RejectionReason, Cause)) {
+    /// Calls `reject` for each rule about other Pods that the node in slot `node` fails.
+    fn reject_by_pods(&self, node: u32, reject: &mut impl FnMut(RejectionReason, Cause)) {
         let Rules { incoming, domains, .. } = self;
         if incoming.unparsable.is_some() {
             reject(RejectionReason::PodAffinityMismatch, Cause::Rule);
@@ -316,15 +324,16 @@ impl<'review> Rules<'review> {
             (prefers_nodes, Plugin::NodeAffinity, weights.node_affinity, preferred_nodes, most_is_best),
             (prefers_pods, Plugin::InterPodAffinity, weights.inter_pod_affinity, preferred_pods, least_to_most),
         ];
-        let gives = move |(is_asked, _, weight, ..): &(bool, _, i64, _, _)| *is_asked && *weight != 0 && !fails;
+        let gives = move |(is_needed, _, weight, ..): &(bool, _, i64, _, _)| *is_needed && *weight != 0 && !fails;
         let scored = |(_, plugin, weight, raw, normalize)| Scored { plugin, weight, raw, normalize };
         plugins.into_iter().filter(gives).map(scored)
     }
 }
 
+/// Computes a plugin's raw score of a node from the rules and the node's slot, name and facts.
 type RawScore = fn(&Rules<'_>, u32, &str, &NodeFacts) -> i64;
 
-/// How a plugin gives scores.
+/// A plugin that contributes scores, and the functions that compute them.
 struct Scored {
     plugin: Plugin,
     weight: i64,
@@ -332,7 +341,7 @@ struct Scored {
     normalize: Normalize,
 }
 
-/// The raw score of TaintToleration: PreferNoSchedule taints that the Pod does not tolerate.
+/// The raw score of TaintToleration: the number of PreferNoSchedule taints that the Pod does not tolerate.
 fn avoided_taints(rules: &Rules<'_>, _: u32, _: &str, facts: &NodeFacts) -> i64 {
     let tolerations = &rules.incoming.pod.spec.tolerations;
     let comparison = rules.options.toleration_comparison;
@@ -340,19 +349,25 @@ fn avoided_taints(rules: &Rules<'_>, _: u32, _: &str, facts: &NodeFacts) -> i64 
     i64::try_from(facts.taints.iter().filter(counts).count()).unwrap_or(i64::MAX)
 }
 
-/// The raw score of NodeAffinity: the weights of the preferred terms that match.
+/// The raw score of NodeAffinity: the sum of the weights of the preferred terms that match.
 fn preferred_nodes(rules: &Rules<'_>, _: u32, name: &str, facts: &NodeFacts) -> i64 {
     let preferred = rules.incoming.preferred.iter().chain(&rules.incoming.added_preferred);
     preferred.filter(|(_, term)| term.matches(name, &facts.labels)).map(|(weight, _)| weight).sum()
 }
 
-/// The raw score of InterPodAffinity: the scores of the node's domains.
+/// The raw score of InterPodAffinity: the sum of the scores of the node's domains.
 fn preferred_pods(rules: &Rules<'_>, node: u32, _: &str, _: &NodeFacts) -> i64 {
     rules.domains.tables().iter().map(|table| table.score(node)).sum()
 }
 
-/// Reports the terms of required node affinity if none of them matches. Each term is a reason of its own.
-fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut report: impl FnMut(Option<u32>)) {
+/// Calls `report` with the index of each term of required node affinity if none of them matches the node, or with
+/// `None` if the list is empty. `terms` is `None` if the Pod has no required node affinity: then nothing is reported.
+fn report_unmatched_terms(
+    terms: Option<&[NodeTerm]>,
+    name: &str,
+    facts: &NodeFacts,
+    mut report: impl FnMut(Option<u32>),
+) {
     let Some(terms) = terms else { return };
     if terms.iter().any(|term| term.matches(name, &facts.labels)) {
         return;
@@ -372,28 +387,32 @@ impl Incoming {
     }
 }
 
+/// Normalizes the raw scores of all nodes that fit to scores from 0 to 100, in the same order.
 type Normalize = fn(&[i64]) -> Vec<i64>;
 
-const MOST: i64 = 100;
+/// The highest normalized score.
+const MAX_SCORE: i64 = 100;
 
-/// Normalizes a raw score to the share of the maximum, in integers (upstream's DefaultNormalizeScore).
+/// Normalizes raw scores to their shares of the highest one, in integers (upstream's DefaultNormalizeScore). Raw scores
+/// remain as they are if none is positive.
 pub(super) fn most_is_best(raws: &[i64]) -> Vec<i64> {
     match raws.iter().copied().max().filter(|most| *most > 0) {
-        Some(most) => raws.iter().map(|raw| MOST * raw / most).collect(),
+        Some(most) => raws.iter().map(|raw| MAX_SCORE * raw / most).collect(),
         None => raws.to_vec(),
     }
 }
 
-/// Normalizes raw scores so that the lowest one is the best.
+/// Normalizes raw scores so that 0 is the best and the highest one gets 0. All get 100 if none is positive.
 pub(super) fn fewest_is_best(raws: &[i64]) -> Vec<i64> {
     match raws.iter().copied().max().filter(|most| *most > 0) {
-        Some(most) => raws.iter().map(|raw| MOST - MOST * raw / most).collect(),
-        None => vec![MOST; raws.len()],
+        Some(most) => raws.iter().map(|raw| MAX_SCORE - MAX_SCORE * raw / most).collect(),
+        None => vec![MAX_SCORE; raws.len()],
     }
 }
 
-/// Normalizes raw scores to their position between the lowest and the highest. The order of the operations is
-/// upstream's: 29 of 100 is 28. 0.29 times 100 is a little less than 29, and the fraction is cut off.
+/// Normalizes raw scores to their position between the lowest (0) and the highest (100). All get 0 if they are equal.
+/// The order of the floating-point operations is upstream's, so that rounding is the same: a raw score of 29 between 0
+/// and 100 becomes 28, because 100.0 * 0.29 is a little less than 29.
 pub(super) fn least_to_most(raws: &[i64]) -> Vec<i64> {
     let least = raws.iter().copied().min().unwrap_or_default();
     let most = raws.iter().copied().max().unwrap_or_default();

@@ -18,7 +18,7 @@ use super::review::TermReference;
 use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermList, TermMismatch};
 use crate::selector::LabelSelection;
 
-/// A label selector as text; none when it selects nothing.
+/// A label selector as text; empty if it selects everything, `None` if it selects nothing.
 pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
     match selection {
         LabelSelection::Nothing => None,
@@ -31,6 +31,7 @@ pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelFound<'answer> {
     key: &'answer str,
+    /// `None`: the node does not have the label.
     value: Option<&'answer str>,
 }
 
@@ -39,7 +40,7 @@ impl<'answer> LabelFound<'answer> {
         LabelFound { key, value: facts.labels.get(key) }
     }
 
-    /// Splits `key=value` or `!key`.
+    /// The label as text, in parts to concatenate: `key=value`, or `!key` if the node does not have the label.
     pub(super) fn parts(self) -> [&'answer str; 3] {
         match self.value {
             Some(value) => [self.key, "=", value],
@@ -72,19 +73,19 @@ fn pod_term_text(term: &PodTerm) -> String {
         (Some(text), true) => format!("namespaces with {text}"),
         (Some(text), false) => format!("namespaces [{by_name}] and those with {text}"),
     };
-    format!("{pods} in {namespaces}, by {}", term.topology_key)
+    format!("{pods} in {namespaces} (topology key {})", term.topology_key)
 }
 
-/// The longest text of a term, in bytes. It is written for every node that the term rejects, and the client decides how
-/// long it is.
+/// The maximum length of a term's text, in bytes. The text is written for every node that the term rejects, and the
+/// client decides how long the term is.
 const MOST_TEXT: usize = 256;
 
-/// A reference to a term; a long text is shortened.
+/// A reference to a term, with at most [`MOST_TEXT`] bytes of its text.
 fn reference(field_path: String, text: String) -> Arc<TermReference> {
     Arc::new(TermReference { field_path, text: shortened(text, MOST_TEXT) })
 }
 
-/// A text with at most so many bytes, and its length if it was longer.
+/// Truncates a text to `most` bytes; if it was longer, `...` and its original length follow.
 pub(super) fn shortened(mut text: String, most: usize) -> String {
     if text.len() > most {
         let length = text.len();
@@ -106,15 +107,19 @@ fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>
 pub(super) struct Reporter<'answer> {
     cluster: &'answer ClusterIndex,
     incoming: &'answer Incoming,
+    /// The Pod's required affinity terms, by index.
     affinity: Vec<Arc<TermReference>>,
+    /// The Pod's required anti-affinity terms, by index.
     anti_affinity: Vec<Arc<TermReference>>,
     /// By index of the pair in nodeSelector: the requirement, and the key.
     pairs: Vec<(Arc<TermReference>, &'answer str)>,
-    /// The explanation of a list without terms.
+    /// The explanation of a required node selector without terms, once it was needed.
     no_term: Option<Arc<TermReference>>,
+    /// The explanations of required node selector terms, by index and mismatch.
     node_terms: HashMap<(usize, TermMismatch), Arc<TermReference>>,
+    /// The explanations of the affinity that the scheduler's configuration adds, by the mismatches of its terms.
     enforced: HashMap<Vec<TermMismatch>, Arc<TermReference>>,
-    /// By number of a carried term and group.
+    /// The explanations of terms of existing Pods, by number of the carried term and of the group.
     existing: HashMap<(u32, u32), Arc<TermReference>>,
     witnesses: Witnesses<'answer>,
 }
@@ -139,7 +144,7 @@ impl<'answer> Reporter<'answer> {
         }
     }
 
-    /// The cause of the rejection of a node.
+    /// Explains the cause of the rejection of the node with this name and these facts.
     pub(super) fn details(
         &mut self,
         cause: Cause,
@@ -170,7 +175,8 @@ impl<'answer> Reporter<'answer> {
         }
     }
 
-    /// The requirement that rejected the node in a required term of node affinity.
+    /// The requirement of a required node selector term that the node does not satisfy. `index` is `None` if the node
+    /// selector has no terms.
     fn node_term(
         &mut self,
         index: Option<u32>,
@@ -198,7 +204,8 @@ impl<'answer> Reporter<'answer> {
         RejectionDetails { term: Some(Arc::clone(written)), label, ..RejectionDetails::default() }
     }
 
-    /// The requirement that rejected the node in the affinity that the scheduler's configuration adds.
+    /// For each term of the affinity that the scheduler's configuration adds, the requirement that the node does not
+    /// satisfy; and the label of the first one.
     fn enforced(&mut self, name: &'answer str, facts: &'answer NodeFacts) -> RejectionDetails<'answer> {
         let terms = self.incoming.enforced.as_deref().unwrap_or_default();
         let mismatches: Vec<TermMismatch> =
@@ -241,7 +248,8 @@ impl<'answer> Reporter<'answer> {
     }
 }
 
-/// A term of the incoming Pod, and the label of the node.
+/// The incoming Pod's pod affinity term at `index`, and the node's label with its topology key. `written` and `terms`
+/// are the same list, as text and parsed.
 fn own<'answer>(
     written: &[Arc<TermReference>],
     terms: &'answer [(PodTerm, i32)],
@@ -252,7 +260,7 @@ fn own<'answer>(
     RejectionDetails { term: written.get(index as usize).cloned(), label, ..RejectionDetails::default() }
 }
 
-/// The label that a term did not find on the node.
+/// The node's label, or its name, that does not satisfy a term. `None` if the term is empty or cannot be parsed.
 fn mismatched_label<'answer>(
     term: &'answer NodeTerm,
     mismatch: TermMismatch,
@@ -266,8 +274,9 @@ fn mismatched_label<'answer>(
     }
 }
 
-/// The requirements of a term that were probably merged from matchLabelKeys or mismatchLabelKeys. A stored term shows
-/// only this: the key is in a list, the operator is that list's, and there is one value.
+/// The requirements of a term that were probably merged from matchLabelKeys or mismatchLabelKeys, as `key=value` or
+/// `key!=value`. A stored term does not record their origin. They are recognized by their form: the key is in one of
+/// the two lists, the operator is the one that this list gives, and there is one value.
 pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     let expressions = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
     let matched: HashSet<&str> = term.match_label_keys.iter().map(String::as_str).collect();
@@ -288,8 +297,8 @@ pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     expressions.filter(is_derived).map(text).collect()
 }
 
-/// Terms about which kube-scheduler 1.34 to 1.36 decides differently. In those versions, a namespaceSelector of the
-/// incoming Pod that only excludes also covers the namespaces that it excludes.
+/// Warnings about terms that kube-scheduler 1.34 to 1.36 evaluates differently. In those versions, a namespaceSelector
+/// of the incoming Pod with only negative operators (NotIn, DoesNotExist) also covers the namespaces that it excludes.
 pub(super) fn negative_namespace_selectors(incoming: &Incoming, options: &Options) -> Vec<String> {
     if !(34..=36).contains(&options.target_minor) {
         return Vec::new();

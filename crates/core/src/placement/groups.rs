@@ -30,8 +30,9 @@ pub(super) struct PodGroupKey {
 /// A slot of a node, and how many pods of a group run there.
 pub(super) type NodePodCount = (u32, u32);
 
-/// The places of a group, sorted by slot. Thousands of groups are a single pod, as those of StatefulSets. A single pod
-/// is stored inline: a term that selects all such groups then reads one piece of memory for each, not three.
+/// The nodes of a group and its number of pods on each, sorted by slot. Thousands of groups have a single pod, as with
+/// StatefulSets. A single node is stored inline: a term that selects all such groups then reads one piece of memory for
+/// each, not three.
 #[derive(Clone, Debug)]
 enum NodePodCounts {
     One(NodePodCount),
@@ -46,7 +47,8 @@ pub(super) struct PodGroup {
 }
 
 impl PodGroup {
-    /// The nodes of the group with the number of its Pods; never empty.
+    /// The nodes of the group with the number of its Pods on each. Empty only while [`PodGroups::leave`] removes the
+    /// group.
     fn places(&self) -> &[NodePodCount] {
         match &self.places {
             NodePodCounts::One(place) => std::slice::from_ref(place),
@@ -55,20 +57,23 @@ impl PodGroup {
     }
 }
 
+/// The numbers of the groups whose labels have one key.
 #[derive(Clone, Debug, Default)]
 struct LabelPostings {
-    /// Groups that have the label at all.
+    /// Groups that have the label with any value.
     present: Arc<RoaringBitmap>,
+    /// The groups of each value.
     values: HashMap<Arc<str>, Arc<RoaringBitmap>>,
 }
 
-/// Reads the nodes of groups. It finds the group next to the last one without another walk through the tree.
+/// Reads the nodes of groups. Reading groups in the order of their numbers is fast, because the reader remembers its
+/// position in the tree.
 pub(super) struct PodCountReader<'groups> {
     entries: Focus<'groups, Option<PodGroup>, DefaultSharedPtr>,
 }
 
 impl PodCountReader<'_> {
-    /// The nodes of a group, with the number of its Pods on each.
+    /// The nodes of a group, with the number of its Pods on each; empty if there is no such group.
     pub(super) fn nodes_of(&mut self, number: u32) -> &[NodePodCount] {
         let group = self.entries.get(number as usize).and_then(Option::as_ref);
         group.map(PodGroup::places).unwrap_or_default()
@@ -80,9 +85,13 @@ impl PodCountReader<'_> {
 pub(super) struct PodGroups {
     entries: Vector<Option<PodGroup>>,
     numbers: HashMap<Arc<PodGroupKey>, u32>,
+    /// Numbers that no group has, for new groups.
     free: Vector<u32>,
+    /// The numbers of all groups.
     live: Arc<RoaringBitmap>,
+    /// Posting lists by key of a label.
     labels: HashMap<Arc<str>, LabelPostings>,
+    /// The groups of each namespace.
     namespaces: HashMap<Arc<str>, Arc<RoaringBitmap>>,
 }
 
@@ -102,18 +111,18 @@ impl Coverage {
     }
 }
 
-/// The change of a group when a pod leaves or joins it.
+/// Whether a pod that joined or left a group created or removed the group; with the number of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
-    /// The group existed before and exists now.
+    /// The group existed before and still exists.
     Kept(u32),
-    /// The group is new, or gone.
-    Turned(u32),
+    /// The pod is the first that joined, or the last that left.
+    CreatedOrRemoved(u32),
 }
 
 impl Membership {
     pub(super) fn number(self) -> u32 {
-        let (Membership::Kept(number) | Membership::Turned(number)) = self;
+        let (Membership::Kept(number) | Membership::CreatedOrRemoved(number)) = self;
         number
     }
 }
@@ -132,10 +141,10 @@ impl PodGroups {
         self.entries.len()
     }
 
-    /// Adds a Pod to a group on a node.
+    /// Adds a Pod on the node in slot `slot` to the group with this key, which is created if needed.
     pub(super) fn join(&mut self, key: PodGroupKey, slot: u32) -> Membership {
         if let Some(number) = self.numbers.get(&key).copied() {
-            self.count(number, slot, 1);
+            self.change_count(number, slot, 1);
             return Membership::Kept(number);
         }
         let key = Arc::new(key);
@@ -151,15 +160,15 @@ impl PodGroups {
             }
         };
         self.numbers.insert(Arc::clone(&key), number);
-        self.post(&key, |set| {
+        self.update_postings(&key, |set| {
             set.insert(number);
         });
-        Membership::Turned(number)
+        Membership::CreatedOrRemoved(number)
     }
 
-    /// Removes a Pod of a group from a node.
+    /// Removes a Pod on the node in slot `slot` from group `number`, and the group after its last Pod.
     pub(super) fn leave(&mut self, number: u32, slot: u32) -> Membership {
-        self.count(number, slot, -1);
+        self.change_count(number, slot, -1);
         let Some(key) = self.get(number).filter(|group| group.places().is_empty()).map(|group| Arc::clone(&group.key))
         else {
             return Membership::Kept(number);
@@ -167,14 +176,14 @@ impl PodGroups {
         self.entries.set(number as usize, None);
         self.numbers.remove(&*key);
         self.free.push_back(number);
-        self.post(&key, |set| {
+        self.update_postings(&key, |set| {
             set.remove(number);
         });
-        Membership::Turned(number)
+        Membership::CreatedOrRemoved(number)
     }
 
-    /// Changes the number of Pods that a group has on a node.
-    fn count(&mut self, number: u32, slot: u32, change: i32) {
+    /// Adds `change` to the number of Pods that group `number` has on the node in slot `slot`.
+    fn change_count(&mut self, number: u32, slot: u32, change: i32) {
         let Some(Some(group)) = self.entries.get_mut(number as usize) else { return };
         if let NodePodCounts::One(place) = group.places {
             group.places = NodePodCounts::Many(Arc::new(vec![place]));
@@ -201,8 +210,9 @@ impl PodGroups {
         PodCountReader { entries: self.entries.focus() }
     }
 
-    /// Changes every posting list that contains a group, and removes empty ones.
-    fn post(&mut self, key: &PodGroupKey, change: impl Fn(&mut RoaringBitmap)) {
+    /// Applies `change` to every posting list that a group with this key belongs to, and removes lists that become
+    /// empty.
+    fn update_postings(&mut self, key: &PodGroupKey, change: impl Fn(&mut RoaringBitmap)) {
         change(Arc::make_mut(&mut self.live));
         let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
         change(Arc::make_mut(namespace));
@@ -225,7 +235,7 @@ impl PodGroups {
         }
     }
 
-    /// The groups whose pods a term selects, in the order of their numbers.
+    /// The groups whose pods a term selects, in the order of their numbers. `coverage` has the term's namespaces.
     ///
     /// Whole sets are intersected. A selector that matches nearly all groups therefore costs its result, not a test of
     /// each group's labels.
@@ -260,7 +270,7 @@ impl PodGroups {
                     None if is_negative => {}
                     None => found.clear(),
                 },
-                // Numbers do not occur in selectors of Pods. If they did, each group would be tested.
+                // Selectors of Pods have no numeric operators. If they had, each group would be tested.
                 TestedValues::Accepted => {
                     let holds = |number: &u32| {
                         let group = self.get(*number);

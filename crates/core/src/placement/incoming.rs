@@ -14,29 +14,34 @@ pub(super) fn required_term_path(index: usize) -> String {
     format!("{REQUIRED_TERMS}[{index}]")
 }
 
-/// The incoming pod.
+/// The Pod to place, with its requirements parsed.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) pod: Pod,
     pub(super) labels: PackedLabels,
     pub(super) narrowing: Narrowing,
-    /// None: no required node affinity.
+    /// The terms of required node affinity, of which one must match. `None`: the Pod has no required node affinity.
     pub(super) required: Option<Vec<NodeTerm>>,
-    /// Required by the scheduler's configuration.
+    /// Like `required`, from the scheduler's configuration (addedAffinity).
     pub(super) enforced: Option<Vec<NodeTerm>>,
-    /// Weights and terms, without those that add nothing.
+    /// The Pod's preferred node affinity: weights and terms, without those that cannot change a score.
     pub(super) preferred: Vec<(i64, NodeTerm)>,
     /// The preferences that the scheduler's configuration adds.
     pub(super) added_preferred: Vec<(i64, NodeTerm)>,
-    /// Whether there is a list of preferences at all: without it the plugin gives no scores.
+    /// Whether the Pod or the configuration has preferences for nodes, with or without effect: otherwise NodeAffinity
+    /// gives no scores.
     pub(super) prefers_nodes: bool,
-    /// A preference that cannot be parsed: the scheduler's cycle fails when it computes scores.
+    /// The first preference of the Pod that cannot be parsed: the scheduler fails when it computes scores.
     pub(super) unparsable_preference: Option<Unparsable>,
+    /// The terms of [`TermList::RequiredAffinity`], each with weight 0.
     pub(super) required_affinity: Vec<(PodTerm, i32)>,
+    /// The terms of [`TermList::RequiredAntiAffinity`], each with weight 0.
     pub(super) required_anti_affinity: Vec<(PodTerm, i32)>,
+    /// The terms of [`TermList::PreferredAffinity`] and their weights.
     pub(super) preferred_affinity: Vec<(PodTerm, i32)>,
+    /// The terms of [`TermList::PreferredAntiAffinity`] and their weights, which are positive.
     pub(super) preferred_anti_affinity: Vec<(PodTerm, i32)>,
-    /// A pod affinity term that cannot be parsed ends the cycle.
+    /// The first pod affinity term that cannot be parsed: the scheduler then rejects the Pod on every node.
     pub(super) unparsable: Option<Unparsable>,
 }
 
@@ -47,7 +52,7 @@ fn node_terms(selector: &NodeSelector) -> Vec<NodeTerm> {
 }
 
 impl Incoming {
-    /// Parses a Pod's requirements. An unparsable term makes it unschedulable.
+    /// Parses a Pod's requirements. A term that cannot be parsed is not an error here: it rejects nodes.
     pub(super) fn new(pod: &Pod, options: &Options) -> Incoming {
         let mut unparsable = None;
         let mut terms = |list: TermList| {
@@ -89,8 +94,8 @@ impl Incoming {
     }
 }
 
-/// The preferences that can be scored, and the first that cannot be parsed. An empty one, or one without weight, is not
-/// even parsed.
+/// The preferences that can change a score, and the error of the first that cannot be parsed. As in the scheduler,
+/// preferences without requirements and those with weight 0 are ignored, even if they are invalid.
 fn preferences(written: &[super::pod::PreferredSchedulingTerm]) -> (Vec<(i64, NodeTerm)>, Option<Unparsable>) {
     let mut scored = Vec::new();
     let mut unparsable = None;

@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 
 use super::effort;
 
-/// Most labels that are searched one after the other.
+/// The maximum number of labels in which [`PackedLabels::get`] compares one key after the other. It searches more
+/// labels by bisection.
 const FEW: usize = 16;
 
 /// Labels, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct PackedLabels {
-    /// Keys and values in turn.
+    /// All keys and values, concatenated: the first key, its value, the second key, and so on.
     text: Box<str>,
-    /// Where each key and each value ends.
+    /// Where each key and each value ends in `text`, in bytes.
     ends: Box<[u32]>,
 }
 
@@ -35,7 +36,7 @@ impl PackedLabels {
         PackedLabels { text: text.into(), ends: ends.into() }
     }
 
-    /// The value of a key.
+    /// The value of a key; `None` if there is no such label.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         if self.ends.len() > 2 * FEW {
             return self.search(key);
@@ -54,7 +55,8 @@ impl PackedLabels {
         None
     }
 
-    /// The value of a key among many. A selector may have as many requirements as there are labels.
+    /// The value of a key among many labels, by bisection. A selector may have as many requirements as there are
+    /// labels, so that a search of all keys for each would be slow.
     fn search(&self, key: &str) -> Option<&str> {
         let end = |index: usize| self.ends.get(index).map_or(0, |end| *end as usize);
         let (mut low, mut high) = (0, self.ends.len() / 2);
@@ -83,7 +85,7 @@ impl PackedLabels {
         })
     }
 
-    /// A part of the text.
+    /// The text from byte `start` to byte `end`.
     fn part(&self, start: usize, end: usize) -> &str {
         self.text.get(start..end).unwrap_or_default()
     }

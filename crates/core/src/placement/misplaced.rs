@@ -16,12 +16,13 @@ use super::toleration::{Eviction, NO_EXECUTE, eviction};
 pub struct Resident {
     /// The Pod.
     pub pod: PodReference,
-    /// Why it could not be placed there now; empty if it could, or if it has terminated.
+    /// The reasons why the Pod could not be placed on its node now; empty if it could, or if it has terminated.
     pub rejections: Vec<RejectionReport>,
     /// The eviction that the node's NoExecute taints cause.
     pub eviction: Eviction,
-    /// For an eviction after some time: when the taints that limit it were added, if they have a time, RFC 3339. The
-    /// controller's clock starts when it first sees the Pod and the taint, so this is an estimate.
+    /// For an eviction after some time: when the first NoExecute taint was added (RFC 3339). `None` if no taint has a
+    /// time, or for another eviction. The controller counts from when it first sees the Pod and the taint, so this is
+    /// an estimate.
     pub tainted_since: Option<String>,
 }
 
@@ -30,19 +31,19 @@ pub struct Resident {
 pub struct LabelKeyUse {
     /// The Pod.
     pub pod: PodReference,
-    /// The path of the term in it.
+    /// The path of the term in the Pod.
     pub field_path: String,
     /// matchLabelKeys of the term.
     pub match_label_keys: Vec<String>,
     /// mismatchLabelKeys of the term.
     pub mismatch_label_keys: Vec<String>,
-    /// The requirements that come from them; none if the pod had no such labels, or was created while the feature was
-    /// off.
+    /// The requirements that the API server added for these keys, as `key=value` or `key!=value`. Empty if the Pod had
+    /// no such labels, or was created while the feature was off.
     pub derived: Vec<String>,
 }
 
 impl ClusterIndex {
-    /// The Pods bound to a node, by name; `None` if the node does not exist.
+    /// The Pods bound to a node, sorted by namespace and name; `None` if the node does not exist.
     pub fn residents(&self, node: &str, options: &Options) -> Option<Vec<Resident>> {
         let slot = self.known_node(node)?;
         let place = self.nodes.get(slot as usize)?;
@@ -69,14 +70,15 @@ impl ClusterIndex {
         Some(residents)
     }
 
-    /// The pods that could not be placed where they run, or will be evicted.
+    /// The Pods on a node that could not be placed there now, or that will be evicted; `None` if the node does not
+    /// exist.
     pub fn misplaced(&self, node: &str, options: &Options) -> Option<Vec<Resident>> {
         let is_misplaced =
             |resident: &Resident| !resident.rejections.is_empty() || resident.eviction != Eviction::Never;
         self.residents(node, options).map(|residents| residents.into_iter().filter(is_misplaced).collect())
     }
 
-    /// All Pods, bound or not, that list label keys, by name, then by field.
+    /// All pod affinity terms with label keys, of Pods that are bound or not; sorted by namespace, name and path.
     pub fn label_key_uses(&self) -> Vec<LabelKeyUse> {
         let mut uses = Vec::new();
         for entry in self.pods().filter(|entry| entry.affinity().is_some()) {

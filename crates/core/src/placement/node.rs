@@ -50,7 +50,7 @@ pub struct Taint {
     /// NoSchedule, PreferNoSchedule or NoExecute.
     #[serde(deserialize_with = "null_as_default")]
     pub effect: String,
-    /// Since when, RFC 3339; only the node controller fills it in.
+    /// When the taint was added (RFC 3339); only the node controller sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_added: Option<String>,
 }
@@ -89,21 +89,22 @@ impl Node {
     /// Reads a Node.
     ///
     /// # Errors
-    /// The bytes are no Node.
+    /// The bytes are not JSON, or a field of the Node has a wrong type.
     pub fn read(json: &[u8]) -> Result<Node, ReadError> {
         read("Node", json)
     }
 }
 
 impl Namespace {
-    /// Reads a Namespace. One that was never on an API server gets the label with its own name that an API server adds.
+    /// Reads a Namespace, and adds [`NAMESPACE_NAME_LABEL`] if it is missing, as an API server does.
     ///
     /// # Errors
-    /// The bytes are no Namespace.
+    /// The bytes are not JSON, or a field of the Namespace has a wrong type.
     pub fn read(json: &[u8]) -> Result<Namespace, ReadError> {
         read("Namespace", json).map(Namespace::with_name_label)
     }
 
+    /// Adds [`NAMESPACE_NAME_LABEL`] if it is missing.
     pub(super) fn with_name_label(mut self) -> Namespace {
         let name = self.metadata.name.clone();
         self.metadata.labels.entry(NAMESPACE_NAME_LABEL.to_owned()).or_insert(name);
@@ -119,7 +120,7 @@ impl std::fmt::Display for Taint {
     }
 }
 
-/// A text that is no taint.
+/// A text that is not a taint in the notation of `kubectl taint`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a taint: write KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule, PreferNoSchedule or NoExecute"

@@ -22,7 +22,7 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// All of them, in order.
+    /// All plugins, in the order in which the scheduler runs them.
     pub const ALL: [Plugin; 6] = [
         Plugin::SchedulingGates,
         Plugin::NodeUnschedulable,
@@ -32,7 +32,7 @@ impl Plugin {
         Plugin::InterPodAffinity,
     ];
 
-    /// The scheduler's name for it.
+    /// The name of the plugin in the scheduler.
     pub fn as_str(self) -> &'static str {
         match self {
             Plugin::SchedulingGates => "SchedulingGates",
@@ -71,9 +71,10 @@ pub struct Options {
     pub ignore_preferred_terms_of_existing_pods: bool,
     /// NodeAffinityArgs.addedAffinity: node affinity of every pod of this scheduler.
     pub added_affinity: Option<NodeAffinity>,
-    /// The feature gate TaintTolerationComparisonOperators: `Gt` and `Lt` in tolerations.
+    /// Whether the feature gate TaintTolerationComparisonOperators is on, which permits `Gt` and `Lt` in tolerations.
     pub toleration_comparison: bool,
-    /// The admission plugin LimitPodHardAntiAffinityTopology: required anti-affinity only by hostname.
+    /// Whether the admission plugin LimitPodHardAntiAffinityTopology is on, which permits required anti-affinity only
+    /// with the topology key `kubernetes.io/hostname`.
     pub limit_hard_anti_affinity_topology: bool,
     /// The minor version of Kubernetes 1.x whose behaviour is computed.
     pub target_minor: u32,
@@ -101,7 +102,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether the scheduler runs a plugin for nodes.
+    /// Whether the scheduler filters nodes with a plugin. For SchedulingGates: whether it keeps Pods with gates out of
+    /// the queue.
     pub fn filters_with(&self, plugin: Plugin) -> bool {
         !self.disabled.contains(&plugin)
     }

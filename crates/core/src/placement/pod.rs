@@ -18,7 +18,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// Deserializes null as the default value.
+/// Deserializes a value, and null as the default of its type.
 pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -37,7 +37,7 @@ pub struct Pod {
     /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "null_as_default")]
     pub metadata: Metadata,
-    /// Its requirements on a node.
+    /// The fields that decide where the Pod may run.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: PodSpec,
     /// The phase.
@@ -79,7 +79,7 @@ pub struct PodSpec {
     /// The taints that the Pod tolerates.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// While there is one the scheduler does not try the Pod.
+    /// The gates of the Pod: while there are any, the scheduler does not place the Pod.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scheduling_gates: Vec<SchedulingGate>,
     /// The RuntimeClass, whose scheduling constraints admission merges; empty for none.
@@ -103,7 +103,7 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SchedulingGate {
-    /// Its name.
+    /// The name of the gate.
     #[serde(deserialize_with = "null_as_default")]
     pub name: String,
 }
@@ -112,7 +112,7 @@ pub struct SchedulingGate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
-    /// Empty for every key.
+    /// The key of the taint; empty for every key.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub key: String,
     /// `Equal` (also when empty), `Exists`, `Gt` or `Lt`.
@@ -121,10 +121,10 @@ pub struct Toleration {
     /// The value that the taint's value is compared with.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// Empty for every effect.
+    /// The effect of the taint; empty for every effect.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub effect: String,
-    /// How long a NoExecute taint is tolerated, in seconds; none: for ever.
+    /// How long a NoExecute taint is tolerated, in seconds; `None`: for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
@@ -136,10 +136,10 @@ pub struct Affinity {
     /// To nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_affinity: Option<NodeAffinity>,
-    /// To domains where certain pods run.
+    /// To topology domains where certain pods run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_affinity: Option<PodAffinity>,
-    /// To domains where certain pods do not run.
+    /// To topology domains where certain pods do not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_anti_affinity: Option<PodAffinity>,
 }
@@ -238,7 +238,7 @@ pub struct PodAffinityTerm {
     /// Namespaces by name.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Namespaces by label, beside those by name: null selects none, `{}` every one.
+    /// Namespaces by label, in addition to those by name: null selects none, `{}` every one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<MetaV1LabelSelector>,
     /// The key of the node label that makes the domains.
@@ -280,7 +280,7 @@ impl Pod {
     /// Reads a Pod.
     ///
     /// # Errors
-    /// The bytes are no Pod.
+    /// The bytes are not JSON, or a field of the Pod has a wrong type.
     pub fn read(json: &[u8]) -> Result<Pod, ReadError> {
         read("Pod", json)
     }
@@ -292,23 +292,23 @@ impl Pod {
 }
 
 impl PodSpec {
-    /// Required node affinity.
+    /// Required node affinity; `None` if the Pod has none.
     pub fn required_node_affinity(&self) -> Option<&NodeSelector> {
         self.affinity.as_ref()?.node_affinity.as_ref()?.required.as_ref()
     }
 
-    /// Preferred node affinity.
+    /// Preferred node affinity; empty if the Pod has none.
     pub fn preferred_node_affinity(&self) -> &[PreferredSchedulingTerm] {
         let node_affinity = self.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         node_affinity.map_or(&[], |affinity| &affinity.preferred)
     }
 
-    /// Pod affinity.
+    /// Pod affinity; `None` if the Pod has none.
     pub fn pod_affinity(&self) -> Option<&PodAffinity> {
         self.affinity.as_ref()?.pod_affinity.as_ref()
     }
 
-    /// Pod anti-affinity.
+    /// Pod anti-affinity; `None` if the Pod has none.
     pub fn pod_anti_affinity(&self) -> Option<&PodAffinity> {
         self.affinity.as_ref()?.pod_anti_affinity.as_ref()
     }

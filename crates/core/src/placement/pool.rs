@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use imbl::HashMap;
 
-/// The values, each with how many share it.
+/// The shared values, each with the number of its uses.
 #[derive(Clone, Debug)]
 pub(super) struct Pool<T: Eq + Hash> {
     values: HashMap<Arc<T>, u32>,
@@ -21,7 +21,7 @@ impl<T: Eq + Hash> Default for Pool<T> {
 }
 
 impl<T: Eq + Hash> Pool<T> {
-    /// The shared copy of a value, which is added if it is new.
+    /// The shared copy of a value, which is added if it is new. Counts one more use of it.
     pub(super) fn share(&mut self, value: T) -> Arc<T> {
         if let Some((shared, _)) = self.values.get_key_value(&value) {
             let shared = Arc::clone(shared);

@@ -13,21 +13,23 @@ use super::options::Options;
 use super::pod::Pod;
 use super::review::{PlacementReviewSpec, WhatIf};
 use super::term::too_many_terms;
-use super::unknown::{PodShapeErrors, of_pod, of_workload};
+use super::unknown::{PodShapeErrors, pod_shape_errors, workload_shape_errors};
 use super::validate;
 use super::warning::Warning;
 use super::workload::Workload;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Most premises of each kind, and most names of nodes: a review is one request.
+/// The maximum number of taints, of labels and of omitted Pods in `whatIf`, and of `nodeNames`: a review is one
+/// request.
 pub const MAX_PREMISES: usize = 1_000;
 
 /// The objects that a review refers to, fetched by the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fetched<'caller> {
-    /// The Pod of the `podRef`.
+    /// The Pod of the `podRef`. `None`: the review has no `podRef`, or the Pod does not exist.
     pub stored: Option<&'caller Pod>,
-    /// The requirements of the RuntimeClass of a new Pod.
+    /// The scheduling constraints of a new Pod's RuntimeClass. `None`: the Pod names no RuntimeClass, or its
+    /// RuntimeClass has no constraints.
     pub runtime: Option<&'caller RuntimeScheduling>,
 }
 
@@ -42,10 +44,12 @@ pub struct Reviewed {
 }
 
 impl PlacementReviewSpec {
-    /// Evaluates the review.
+    /// Evaluates the review on `cluster`, changed as `whatIf` states. A new Pod is first defaulted, admitted and
+    /// validated as by an API server; a stored Pod is evaluated as it is.
     ///
     /// # Errors
-    /// The review is invalid, or the Pod could not be created.
+    /// The review is invalid, the Pod of the `podRef` does not exist, an API server would reject the Pod, or the Pod
+    /// has too many terms to evaluate.
     pub fn answer(
         &self,
         cluster: &ClusterIndex,
@@ -107,12 +111,13 @@ impl PlacementReviewSpec {
         Ok(Reviewed { answer, warnings })
     }
 
-    /// Compares the Pod or the workload with its shape; paths are within it. [`PlacementReviewSpec::answer`] rejects it
-    /// or warns of it too; this function reports it even if there is no result.
+    /// The unknown fields, and the values of a wrong type, in the Pod or the workload; the paths begin in that
+    /// document. Empty for a stored Pod. [`PlacementReviewSpec::answer`] checks the same, but a client needs the
+    /// unknown fields even if the review is rejected.
     pub fn shape_errors(&self) -> PodShapeErrors {
         match (&self.pod, &self.template) {
-            (Some(pod), _) => of_pod(pod),
-            (None, Some(workload)) => of_workload(workload),
+            (Some(pod), _) => pod_shape_errors(pod),
+            (None, Some(workload)) => workload_shape_errors(workload),
             (None, None) => PodShapeErrors::default(),
         }
     }
@@ -126,7 +131,8 @@ impl PlacementReviewSpec {
         }
     }
 
-    /// The errors of the review.
+    /// Validates the review, but not its Pod: the number of its items, and the nodes, taints and labels of `whatIf`.
+    /// Returns the errors; empty if the review is valid.
     fn problems(&self, cluster: &ClusterIndex) -> Vec<FieldError> {
         let mut problems = Vec::new();
         let given = [self.pod.is_some(), self.template.is_some(), self.pod_ref.is_some()];
@@ -189,7 +195,10 @@ impl PlacementReviewSpec {
     }
 }
 
-/// The warnings about fields that do not exist; an error for values of another shape.
+/// The warnings about unknown fields.
+///
+/// # Errors
+/// Some values have a wrong type.
 fn unknown_field_warnings(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
     if shape_errors.misshapen.is_empty() {
         Ok(shape_errors.unknown)
@@ -198,7 +207,8 @@ fn unknown_field_warnings(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, 
     }
 }
 
-/// Sorts errors: those of metadata first, then those of containers, then the others of the spec.
+/// Inserts the errors of containers where an API server has them: after the errors of labels, with which `problems`
+/// begins, and before the other errors of the spec.
 fn sort_errors(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
     let of_metadata = |problem: &&FieldError| problem.field.ends_with("labels");
     let metadata = problems.iter().take_while(of_metadata).count();
@@ -206,7 +216,7 @@ fn sort_errors(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Ve
     problems
 }
 
-/// An error about a field.
+/// An `Invalid` error about a field, without the field's value.
 fn invalid(field: &str, detail: &str) -> FieldError {
     FieldError { reason: FieldErrorType::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
 }
@@ -217,12 +227,12 @@ fn read_pod(document: &Value) -> Result<Pod, AdmissionError> {
     Pod::deserialize(document).map_err(|error| AdmissionError::Invalid(vec![invalid("spec.pod", &error.to_string())]))
 }
 
-/// The taint that a review assumes.
+/// Converts a taint of `whatIf` to a taint of a Node.
 fn taint_of(taint: &super::review::NodeTaint) -> Taint {
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone(), time_added: None }
 }
 
-/// The cluster with the changes that the review assumes.
+/// A copy of the cluster with the changes of `whatIf`. Unknown nodes and Pods change nothing.
 fn apply(cluster: &ClusterIndex, what_if: &WhatIf) -> ClusterIndex {
     let mut cluster = cluster.clone();
     for premise in &what_if.taints {

@@ -1,4 +1,5 @@
-//! Why a node was rejected: stable codes, the scheduler's messages, and whether evicting others could help.
+//! The reasons for which nodes are rejected: stable codes, the scheduler's messages, and whether evicting other Pods
+//! could help.
 
 use super::options::Plugin;
 
@@ -12,7 +13,7 @@ pub enum RejectionKind {
 }
 
 impl RejectionKind {
-    /// The kind as it is in a document.
+    /// The name of the kind in a PlacementReview.
     pub fn as_str(self) -> &'static str {
         match self {
             RejectionKind::Unresolvable => "Unresolvable",
@@ -24,7 +25,7 @@ impl RejectionKind {
 /// A rule that rejected a node, in the order in which the scheduler applies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectionReason {
-    /// The pod has scheduling gates and is not tried at all.
+    /// The pod has scheduling gates, so the scheduler does not place it.
     SchedulingGated,
     /// The names in matchFields contradict each other; decided before any node is evaluated.
     AffinityTermsConflict,
@@ -47,7 +48,7 @@ pub enum RejectionReason {
 }
 
 impl RejectionReason {
-    /// All of them, in the order of the scheduler.
+    /// All reasons, in the order in which the scheduler applies them.
     pub const ALL: [RejectionReason; 10] = [
         RejectionReason::SchedulingGated,
         RejectionReason::AffinityTermsConflict,
@@ -61,7 +62,7 @@ impl RejectionReason {
         RejectionReason::ExistingPodAntiAffinity,
     ];
 
-    /// The stable code.
+    /// The code of the reason in a PlacementReview, which never changes.
     pub fn as_str(self) -> &'static str {
         match self {
             RejectionReason::SchedulingGated => "SchedulingGated",
@@ -110,7 +111,8 @@ impl RejectionReason {
         }
     }
 
-    /// The scheduler's message, as its event counts it. Scheduling gates have a message of their own, with their names.
+    /// The scheduler's message, as its event counts it. For [`RejectionReason::SchedulingGated`] it is only the
+    /// beginning: the names of the gates follow.
     pub fn message(self) -> &'static str {
         match self {
             RejectionReason::SchedulingGated => "waiting for scheduling gates",

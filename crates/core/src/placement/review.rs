@@ -52,7 +52,7 @@ pub struct PlacementReviewSpec {
     /// The nodes that the result lists; empty: all. The counts are about all nodes in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_names: Vec<String>,
-    /// Assumed differences from the cluster.
+    /// Changes of the cluster that the evaluation assumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<WhatIf>,
 }
@@ -60,20 +60,20 @@ pub struct PlacementReviewSpec {
 /// A Pod by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodReference {
-    /// Its namespace.
+    /// The namespace of the Pod.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Pod.
     pub name: String,
 }
 
-/// Assumed differences from the cluster: the review is evaluated as if they were true.
+/// Changes of the cluster that the evaluation assumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WhatIf {
-    /// Taints that nodes would have besides theirs; one with the same key and effect is replaced.
+    /// Taints that nodes would have in addition; a taint with the same key and effect is replaced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<NodeTaint>,
-    /// Labels that nodes would have.
+    /// Labels that nodes would have in addition; a label with the same key is replaced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<NodeLabel>,
     /// Pods that would not exist.
@@ -113,14 +113,14 @@ pub struct NodeLabel {
 pub struct PlacementReviewStatus {
     /// The versions of the stores.
     pub resource_versions: ResourceVersions,
-    /// The time since the state was known to be current, in seconds; absent where that is unknown.
+    /// The time since the state was known to be current, in seconds; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
-    /// How many nodes the pod fits.
+    /// The number of nodes that the pod fits.
     pub feasible: u64,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub total: u64,
-    /// The message of the scheduler's event; where nodes fit, their number and the reasons of the others.
+    /// The message of the scheduler's event. If nodes fit: their number, and the reasons of the others.
     pub message: String,
     /// The first reason of each node that was rejected, counted, most frequent first.
     pub reasons: Vec<ReasonCount>,
@@ -136,7 +136,7 @@ pub struct PlacementReviewStatus {
     pub nodes: Vec<NodeReport>,
 }
 
-/// The state of the store that was used.
+/// The resourceVersions of the stores that the result was computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceVersions {
@@ -148,7 +148,7 @@ pub struct ResourceVersions {
     pub namespaces: String,
 }
 
-/// How many nodes a reason rejected first.
+/// The number of nodes that have a reason as their first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReasonCount {
@@ -156,7 +156,7 @@ pub struct ReasonCount {
     pub reason: Cow<'static, str>,
     /// The scheduler's message.
     pub message: Cow<'static, str>,
-    /// How many nodes.
+    /// The number of nodes.
     pub count: u64,
 }
 
@@ -173,17 +173,17 @@ pub struct TermReport {
     /// this with certainty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<String>,
-    /// The namespaces that it covers by name.
+    /// The namespaces that the term covers by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// The namespaces that it covers by label; empty covers all; absent when it is null and covers none.
+    /// The selector of further namespaces by label, as text: empty covers all; absent if it is null and covers none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<String>,
     /// The node label that makes the domains.
     pub topology_key: String,
-    /// The number of pods that it selects on nodes that exist.
+    /// The number of pods on existing nodes that the term selects.
     pub matching_pods: u64,
-    /// Some of them, as namespace/name.
+    /// Some of these pods, as namespace/name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<String>,
 }
@@ -192,11 +192,11 @@ pub struct TermReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeReport {
-    /// Its name.
+    /// The name of the node.
     pub name: Arc<str>,
     /// Whether the pod may run there.
     pub fits: bool,
-    /// Every rule that it fails, in the order of the scheduler, which reports only the first.
+    /// The rules that the node fails, in the order of the scheduler, which reports only the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<RejectionReport>,
     /// The scores, if the node fits.
@@ -210,22 +210,22 @@ pub struct NodeReport {
 pub struct RejectionReport {
     /// The scheduler's plugin.
     pub plugin: Cow<'static, str>,
-    /// Unresolvable, or Unschedulable where evicting other pods could help.
+    /// Unschedulable if evicting other pods could help, otherwise Unresolvable.
     pub kind: Cow<'static, str>,
     /// The stable code.
     pub reason: Cow<'static, str>,
     /// The scheduler's message.
     pub message: Cow<'static, str>,
-    /// The term behind it: of the pod, or of the other pod named here.
+    /// The term that causes the rejection: of the evaluated pod, or, for ExistingPodAntiAffinity, of the pod in `pod`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub term: Option<Arc<TermReference>>,
-    /// The taint behind it, as `kubectl taint` writes it.
+    /// The taint that causes the rejection, as `kubectl taint` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taint: Option<String>,
-    /// The node's label behind it, `key=value`, or `!key` where the node lacks it.
+    /// The node's label that causes the rejection: `key=value`, or `!key` if the node does not have the label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// A pod behind it, as namespace/name.
+    /// A pod that causes the rejection, as namespace/name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<Arc<str>>,
 }
@@ -236,7 +236,7 @@ pub struct RejectionReport {
 pub struct TermReference {
     /// Its path in its Pod, or in the scheduler's configuration.
     pub field_path: String,
-    /// Its human-readable text; the beginning of a long one.
+    /// The text of the term for users; a long one is truncated.
     pub text: String,
 }
 
@@ -246,10 +246,10 @@ pub struct TermReference {
 pub struct ScoreReport {
     /// The scheduler's plugin.
     pub plugin: Cow<'static, str>,
-    /// Before it is normalized.
+    /// The score before it is normalized.
     pub raw: i64,
-    /// 0 to 100, over the nodes that fit.
+    /// The score from 0 to 100, relative to the other nodes that fit.
     pub normalized: i64,
-    /// Its factor in the total.
+    /// The factor of the normalized score in the node's total.
     pub weight: i64,
 }

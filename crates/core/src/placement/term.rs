@@ -21,7 +21,7 @@ use crate::selector::{Dialect, LabelRequirement, LabelSelection, LabelSelector, 
 pub struct Unparsable {
     /// The field, relative to the Pod.
     pub path: String,
-    /// With the message of apimachinery.
+    /// The error, in the words of apimachinery.
     pub message: String,
 }
 
@@ -34,11 +34,12 @@ pub(super) fn selects(selection: &LabelSelection, labels: &PackedLabels) -> bool
     }
 }
 
+/// Whether labels satisfy all requirements.
 pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &PackedLabels) -> bool {
     requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
 }
 
-/// Parses a requirement in a dialect.
+/// Parses a requirement of a label selector or a node selector, which is at `path` in the Pod.
 fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Result<LabelRequirement, Unparsable> {
     let refused = |member: &str, message: String| Err(Unparsable { path: format!("{path}.{member}"), message });
     let pod::Requirement { key, operator, values } = written;
@@ -83,7 +84,7 @@ fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Resu
     Ok(LabelRequirement { key: key.clone(), operator })
 }
 
-/// Parses a metav1.LabelSelector. Null selects nothing.
+/// Parses a metav1.LabelSelector, which is at `path` in the Pod. `None` (null) selects nothing.
 pub(super) fn selection(written: Option<&pod::MetaV1LabelSelector>, path: &str) -> Result<LabelSelection, Unparsable> {
     let Some(written) = written else { return Ok(LabelSelection::Nothing) };
     let mut requirements = Vec::new();
@@ -132,10 +133,12 @@ pub(super) enum NodeTerm {
     Parsed { labels: Vec<LabelRequirement>, fields: Vec<NodeFieldRequirement> },
 }
 
-/// The requirement of a node selector term that a node does not satisfy.
+/// The reason why a node selector term does not match a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TermMismatch {
+    /// The term has no requirements.
     Empty,
+    /// The term cannot be parsed.
     Unparsable,
     /// The requirement on a label, by its position.
     Label(usize),
@@ -144,6 +147,7 @@ pub(super) enum TermMismatch {
 }
 
 impl NodeTerm {
+    /// Parses a term, which is at `path` in the Pod. A term that cannot be parsed becomes [`NodeTerm::Unparsable`].
     pub(super) fn new(written: &pod::NodeSelectorTerm, path: &str) -> NodeTerm {
         if written.match_expressions.is_empty() && written.match_fields.is_empty() {
             return NodeTerm::Empty;
@@ -154,7 +158,7 @@ impl NodeTerm {
         }
     }
 
-    /// Parses a term; errors name the path.
+    /// Parses the requirements of a term. The error has the path of the first requirement that cannot be parsed.
     fn parse(written: &pod::NodeSelectorTerm, path: &str) -> Result<NodeTerm, Unparsable> {
         let mut labels = Vec::new();
         for (index, expression) in written.match_expressions.iter().enumerate() {
@@ -192,7 +196,8 @@ impl NodeTerm {
         }
     }
 
-    /// The first requirement that does not match; `None` if all match.
+    /// Why the term does not match the node: the first requirement that the node does not satisfy. `None` if it
+    /// matches.
     pub(super) fn mismatch(&self, name: &str, node_labels: &PackedLabels) -> Option<TermMismatch> {
         match self {
             NodeTerm::Empty => Some(TermMismatch::Empty),
@@ -205,7 +210,7 @@ impl NodeTerm {
         }
     }
 
-    /// A requirement of this term as text, for users.
+    /// The requirement of a mismatch as text for users, or a message if the term is empty or cannot be parsed.
     pub(super) fn text(&self, mismatch: TermMismatch) -> String {
         match (self, mismatch) {
             (NodeTerm::Unparsable(error), _) => format!("a term that cannot be parsed matches no node: {error}"),
@@ -219,7 +224,7 @@ impl NodeTerm {
         }
     }
 
-    /// The key of the label that did not match; `None` for a field.
+    /// The key of the label that did not match; `None` if the mismatch is not about a label.
     pub(super) fn label_key(&self, mismatch: TermMismatch) -> Option<&str> {
         match (self, mismatch) {
             (NodeTerm::Parsed { labels, .. }, TermMismatch::Label(position)) => {
@@ -237,20 +242,21 @@ impl fmt::Display for NodeFieldRequirement {
     }
 }
 
-/// The nodes that the `metadata.name In` fields leave, decided before any node is evaluated.
+/// The nodes that required node affinity allows by name (`matchFields` with `metadata.name In`). The scheduler decides
+/// this before it evaluates any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Narrowing {
-    /// Some term names no node: all are candidates.
+    /// All nodes: there is no term, or a term without node names.
     All,
-    /// Only these, whether or not the nodes exist.
+    /// Only these nodes, whether or not they exist.
     Names(BTreeSet<String>),
-    /// The names contradict each other: the cycle ends.
+    /// No node: the names contradict each other. The scheduler stops.
     Conflict,
 }
 
 impl Narrowing {
-    /// Reads the node names of required node affinity. Every value of such a field counts here, also where the term
-    /// cannot be parsed.
+    /// Reads the node names of required node affinity. Terms that cannot be parsed count too, with all values of their
+    /// `metadata.name In` fields.
     pub(super) fn from_terms(required: Option<&pod::NodeSelector>) -> Narrowing {
         let terms = required.map_or(&[][..], |required| &required.node_selector_terms);
         let mut names = BTreeSet::new();
@@ -282,7 +288,7 @@ pub(super) struct PodTerm {
 }
 
 impl PodTerm {
-    /// Parses a term. `namespace` is that of the Pod that carries it.
+    /// Parses a term, which is at `path` in its Pod. `namespace` is the namespace of that Pod.
     pub(super) fn new(written: &pod::PodAffinityTerm, namespace: &str, path: &str) -> Result<PodTerm, Unparsable> {
         let own = written.namespaces.is_empty() && written.namespace_selector.is_none();
         let mut namespaces = if own { vec![namespace.to_owned()] } else { written.namespaces.clone() };
@@ -296,9 +302,9 @@ impl PodTerm {
         })
     }
 
-    /// Whether a term of an existing pod covers a namespace with these labels. A namespace without an object counts as
-    /// one without labels here. The namespaces that a term of the incoming pod covers are looked up among existing
-    /// ones.
+    /// Whether a term of an existing pod covers a namespace with these labels, which are empty if there is no such
+    /// Namespace object. For terms of the incoming pod see `ClusterIndex::coverage`, which selects only existing
+    /// namespaces by label.
     pub(super) fn covers(&self, namespace: &str, labels: &PackedLabels) -> bool {
         let by_label = || selects(&self.namespace_selection, labels);
         self.namespaces.binary_search_by(|candidate| candidate.as_str().cmp(namespace)).is_ok() || by_label()
@@ -318,26 +324,25 @@ pub enum TermList {
     PreferredAntiAffinity,
 }
 
-/// Terms of one Pod that a review evaluates at most, of affinity to nodes and to Pods together. kube-apiserver has no
-/// bound but the size of an object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in
-/// clusters have a handful.
+/// The maximum number of node affinity and pod affinity terms of a Pod that a review evaluates. kube-apiserver limits
+/// only the size of an object, to about 8,500 terms. Each term is compared with all groups of Pods or all nodes. Pods
+/// usually have a handful.
 pub const MOST_TERMS: usize = 256;
 
-/// Requirements on nodes and Pods, label keys and tolerations of one Pod that a review evaluates at most. Each is tested
-/// for all nodes or namespaces.
+/// Requirements on nodes and Pods, label keys and tolerations of one Pod that a review evaluates at most. Each is
+/// tested for all nodes or namespaces.
 pub const MOST_REQUIREMENTS: usize = 1_024;
 
-/// Terms of affinity to Pods of one existing Pod that the index follows at most. The index has the terms of every
-/// tenant.
+/// The maximum number of pod affinity terms of an existing Pod in the index, which all tenants share.
 pub const MOST_CARRIED: usize = 1_024;
 
-/// The number of terms of affinity to Pods.
-fn pod_terms(spec: &pod::PodSpec) -> usize {
+/// The number of pod affinity and anti-affinity terms.
+fn pod_term_count(spec: &pod::PodSpec) -> usize {
     TermList::ALL.iter().map(|list| list.written(spec).len()).sum()
 }
 
-/// The number of requirements and label keys of affinity.
-fn requirements(spec: &pod::PodSpec) -> usize {
+/// The number of requirements and label keys in all affinity terms.
+fn requirement_count(spec: &pod::PodSpec) -> usize {
     let of_term = |term: &pod::NodeSelectorTerm| term.match_expressions.len() + term.match_fields.len();
     let required = spec.required_node_affinity().into_iter().flat_map(|required| &required.node_selector_terms);
     let preferred = spec.preferred_node_affinity().iter().map(|preferred| &preferred.preference);
@@ -352,17 +357,17 @@ fn requirements(spec: &pod::PodSpec) -> usize {
     required.chain(preferred).map(of_term).sum::<usize>() + pod_terms.map(|(term, _)| of_pod_term(term)).sum::<usize>()
 }
 
-/// The error for a Pod with more than [`MOST_TERMS`] or [`MOST_REQUIREMENTS`], and the field with most of them. `None` if
-/// it has fewer.
+/// The error for a Pod with more than [`MOST_TERMS`] terms or [`MOST_REQUIREMENTS`] requirements: the field with most
+/// of them, and the message. `None` if it has no more.
 pub fn too_many_terms(spec: &pod::PodSpec) -> Option<(&'static str, String)> {
     let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
-    let terms = of_nodes + spec.preferred_node_affinity().len() + pod_terms(spec);
+    let terms = of_nodes + spec.preferred_node_affinity().len() + pod_term_count(spec);
     if terms > MOST_TERMS {
         let message = format!("the Pod has {terms} affinity terms; a review evaluates at most {MOST_TERMS}");
         return Some(("spec.affinity", message));
     }
     let parts = [
-        (requirements(spec), "spec.affinity"),
+        (requirement_count(spec), "spec.affinity"),
         (spec.node_selector.len(), "spec.nodeSelector"),
         (spec.tolerations.len(), "spec.tolerations"),
     ];
@@ -376,16 +381,15 @@ pub fn too_many_terms(spec: &pod::PodSpec) -> Option<(&'static str, String)> {
     (all > MOST_REQUIREMENTS).then(|| (field, message()))
 }
 
-/// The error for an existing Pod with more than [`MOST_CARRIED`] terms; `None` if it has fewer.
+/// The message for an existing Pod with more than [`MOST_CARRIED`] pod affinity terms; `None` if it has no more.
 pub fn too_many_carried_terms(spec: &pod::PodSpec) -> Option<String> {
-    let terms = pod_terms(spec);
-    (terms > MOST_CARRIED).then(|| {
-        format!("it has {terms} terms of affinity to Pods, and those of a Pod may be {MOST_CARRIED}: remove some")
-    })
+    let terms = pod_term_count(spec);
+    (terms > MOST_CARRIED)
+        .then(|| format!("it has {terms} pod affinity terms, but a Pod may have at most {MOST_CARRIED}: remove some"))
 }
 
 impl TermList {
-    /// All four.
+    /// All four lists.
     pub const ALL: [TermList; 4] = [
         TermList::RequiredAffinity,
         TermList::RequiredAntiAffinity,
@@ -393,7 +397,7 @@ impl TermList {
         TermList::PreferredAntiAffinity,
     ];
 
-    /// The path of one of its terms within a Pod's spec.
+    /// The path of the term at `index` of this list, within a Pod's spec.
     pub fn path(self, index: usize) -> String {
         let (affinity, list, tail) = match self {
             TermList::RequiredAffinity => ("podAffinity", "required", ""),
@@ -404,7 +408,7 @@ impl TermList {
         format!("affinity.{affinity}.{list}DuringSchedulingIgnoredDuringExecution[{index}]{tail}")
     }
 
-    /// The terms as they are written, with their weights; required ones have none.
+    /// The terms of this list as they are written, with their weights; the weight of a required term is 0.
     pub fn written(self, spec: &pod::PodSpec) -> Vec<(&pod::PodAffinityTerm, i32)> {
         let affinity = match self {
             TermList::RequiredAffinity | TermList::PreferredAffinity => spec.pod_affinity(),
@@ -421,7 +425,7 @@ impl TermList {
         }
     }
 
-    /// Parses the terms of a Pod, with their weights.
+    /// Parses the terms of this list, with their weights; the weight of a required term is 0.
     ///
     /// # Errors
     /// The first term that cannot be parsed: the scheduler then ignores the whole list.

@@ -22,10 +22,10 @@ const END: &[u8] = b"\"nodes\":[]}}";
 const BYTES_OF_A_NODE: usize = 320;
 
 impl PlacementResult {
-    /// A review as JSON text, with reports of the requested nodes in place of those of its status.
+    /// A review as JSON text. Its status has the reports of this result for the requested nodes, instead of its own.
     ///
     /// # Errors
-    /// Those of serialization.
+    /// The review cannot be serialized.
     pub fn text_of(&self, mut review: PlacementReview) -> Result<Vec<u8>, serde_json::Error> {
         if let Some(status) = &mut review.status {
             status.nodes = Vec::new();
@@ -45,15 +45,17 @@ impl PlacementResult {
     }
 }
 
-/// The key of the common beginning of two rejections: the reason, whether the scheduler's configuration demands it, and
-/// the term by its address.
+/// Identifies the beginning that the JSON of several rejections has in common: the reason, whether the affinity comes
+/// from the scheduler's configuration, and the term by its address.
 type Beginning = (RejectionReason, bool, usize);
 
+/// Appends the reports of a result to a JSON text.
 struct Writer<'answer> {
     answer: &'answer PlacementResult,
     reporter: Reporter<'answer>,
     text: Vec<u8>,
-    /// The position of a beginning in the text. The term is held, so that no other gets its address.
+    /// Where each beginning was first written in the text. The value keeps the term alive, so that no other term gets
+    /// its address.
     beginnings: BTreeMap<Beginning, (Range<usize>, Option<Arc<TermReference>>)>,
 }
 
@@ -127,17 +129,17 @@ impl<'answer> Writer<'answer> {
 
     /// Writes a rejection.
     fn rejection(&mut self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Result<(), serde_json::Error> {
-        let behind = self.answer.details(verdict, rejection, &mut self.reporter);
-        self.beginning(verdict, rejection, behind.term)?;
-        if let Some(taint) = behind.taint {
+        let details = self.answer.details(verdict, rejection, &mut self.reporter);
+        self.beginning(verdict, rejection, details.term)?;
+        if let Some(taint) = details.taint {
             self.raw(",\"taint\":");
             self.string(&[&taint.to_string()])?;
         }
-        if let Some(label) = behind.label {
+        if let Some(label) = details.label {
             self.raw(",\"label\":");
             self.string(&label.parts())?;
         }
-        if let Some(pod) = behind.pod {
+        if let Some(pod) = details.pod {
             self.raw(",\"pod\":");
             self.string(&[pod])?;
         }
@@ -145,7 +147,8 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
-    /// Writes the members that rejections of one reason and term share.
+    /// Writes the beginning of a rejection, up to its term. Copies the text of an earlier rejection of the same reason
+    /// and term.
     fn beginning(
         &mut self,
         verdict: &NodeVerdict,

@@ -6,11 +6,11 @@
 use super::node::Taint;
 use super::pod::Toleration;
 
-/// Rejects pods that do not tolerate it.
+/// The effect of a taint that rejects new Pods without a toleration.
 pub const NO_SCHEDULE: &str = "NoSchedule";
-/// Avoids pods that do not tolerate it, if there is another node.
+/// The effect of a taint that lowers the score of the node for Pods without a toleration.
 pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-/// Rejects pods that do not tolerate it, and evicts running ones.
+/// The effect of a taint that rejects new Pods without a toleration, and evicts running ones.
 pub const NO_EXECUTE: &str = "NoExecute";
 
 /// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without
@@ -32,19 +32,20 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison: bool) -> bo
     }
 }
 
-/// Parses an integer in its one decimal form: no sign but `-`, no leading zero, no `-0`, within 64 bits.
+/// Parses an integer in canonical decimal form: without `+`, leading zeros and `-0`. `None` for any other text, or if
+/// the number does not fit in 64 bits.
 pub(super) fn canonical_integer(text: &str) -> Option<i64> {
     is_canonical_integer(text).then(|| text.parse().ok()).flatten()
 }
 
-/// Whether a text is an integer without plus sign and leading zeros.
+/// Whether a text is an integer of any size without plus sign and leading zeros, and not `-0`.
 pub(super) fn is_canonical_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let starts_well = text == "0" || digits.bytes().next().is_some_and(|first| matches!(first, b'1'..=b'9'));
     starts_well && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Whether some toleration covers a taint.
+/// Whether some toleration covers a taint. For `comparison` see [`tolerates`].
 pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint, comparison: bool) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint, comparison))
 }
@@ -59,16 +60,16 @@ pub fn rejects_new_pods(taint: &Taint) -> bool {
 pub enum Eviction {
     /// Never: there is no such taint, or all are tolerated without limit.
     Never,
-    /// As soon as the controller sees it.
+    /// As soon as the taint eviction controller sees the Pod and the taint.
     Now,
-    /// After this many seconds since the controller first saw it: at least one. The clock is the controller's memory;
-    /// the time in the taint is not used.
+    /// This many seconds after the taint eviction controller first saw the Pod and the taint; at least one. The
+    /// controller ignores the taint's `timeAdded`.
     After(i64),
 }
 
-/// The eviction of a running pod by the taints of its node.
+/// The eviction of a running pod by the taints of its node. For `comparison` see [`tolerates`].
 ///
-/// For each taint the first toleration in the pod's order that covers it decides, also when a later one has no limit.
+/// For each taint, the first toleration that covers it decides, even if a later one has no time limit.
 pub fn eviction(taints: &[Taint], tolerations: &[Toleration], comparison: bool) -> Eviction {
     let mut seconds: Option<i64> = None;
     for taint in taints.iter().filter(|taint| taint.effect == NO_EXECUTE) {

@@ -10,18 +10,20 @@ use imbl::Vector;
 
 use super::cluster::NodeSlot;
 
+/// The domain of a node without the label.
 const NO_DOMAIN: u32 = u32::MAX;
 
-/// The domains of one key.
+/// The domains of one topology key.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// The domain of each node, by slot.
+    /// The domain of each node, by slot; or [`NO_DOMAIN`].
     domain_of: Vec<u32>,
+    /// The number of domains.
     domains: usize,
 }
 
 impl Topology {
-    /// Numbers the domains of a topology key.
+    /// Groups the nodes by their value of the label `key`, and numbers the groups.
     pub(super) fn new(nodes: &Vector<NodeSlot>, key: &str) -> Topology {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         let domain_of = nodes.iter().map(|place| {
@@ -40,14 +42,16 @@ impl Topology {
         self.domains
     }
 
-    /// The domain of a node, below [`Topology::domains`]; `None` without the label or the node.
+    /// The number of the domain of the node in slot `node`, below [`Topology::domains`]; `None` if the node does not
+    /// have the label or does not exist.
     pub(super) fn domain(&self, node: u32) -> Option<usize> {
         let domain = self.domain_of.get(node as usize).copied().unwrap_or(NO_DOMAIN);
         (domain != NO_DOMAIN).then_some(domain as usize)
     }
 }
 
-/// Most keys that are cached: few are in use, and a made-up key of a client must not take memory.
+/// The maximum number of keys whose domains are cached. Clusters use few; arbitrary keys of clients must not take
+/// memory.
 const MAX_KEYS: usize = 64;
 
 /// Caches for one state of the nodes: domains by key, keys of labels, and ranks of names.
@@ -62,13 +66,13 @@ pub(super) struct Topologies {
 }
 
 impl Topologies {
-    /// The topology of a key, which is created if needed.
+    /// The cached topology of a key, or the result of `make`, which is cached if there is room.
     pub(super) fn get(&self, key: &str, make: impl FnOnce() -> Topology) -> Arc<Topology> {
         // Every change of the map is complete, so a poisoned lock can be used.
         if let Some(topology) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Arc::clone(topology);
         }
-        // Computed outside of the lock: two readers may compute the same, which is better than that one waits.
+        // Computed outside of the lock: two threads may compute the same, which is better than that one waits.
         let topology = Arc::new(make());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.len() < MAX_KEYS {

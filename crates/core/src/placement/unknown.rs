@@ -16,7 +16,8 @@ use crate::model::object_meta::OBJECT_META_MEMBERS;
 use super::warning::Warning;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Most unknown fields that are reported of one document, as in an API server (`sigs.k8s.io/json`).
+/// The maximum number of unknown fields, and of values of a wrong type, that are reported for one document; as in an
+/// API server (`sigs.k8s.io/json`).
 const MOST: usize = 100;
 
 /// The shape of a document: which members an object may have, and the shape of each.
@@ -24,7 +25,7 @@ const MOST: usize = 100;
 enum Shape {
     /// Any value; its content is not checked.
     Any,
-    /// A list of these.
+    /// A list of values of this shape.
     List(&'static Shape),
     /// An object with these members; the content of those that are only named is not checked.
     Object(&'static [(&'static str, Shape)], &'static [&'static str]),
@@ -215,19 +216,19 @@ macro_rules! workload {
 pub struct PodShapeErrors {
     /// Fields that do not exist, with paths in the document.
     pub unknown: Vec<Warning>,
-    /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde
-    /// would take a list for the members of an object in their order. The path of the document itself is empty. At
-    /// most a hundred.
+    /// Values that are not a list or an object where the API has one: such a document is rejected. They are reported
+    /// here because serde would read a list as the members of an object in their order. The path of the document itself
+    /// is empty.
     pub misshapen: Vec<FieldError>,
 }
 
-/// Checks the shape of a Pod.
-pub(super) fn of_pod(document: &Value) -> PodShapeErrors {
+/// Finds unknown fields and values of a wrong type in a Pod.
+pub(super) fn pod_shape_errors(document: &Value) -> PodShapeErrors {
     shape_errors(document, POD)
 }
 
-/// Checks the shape of a workload. A kind without a Pod template has no shape here.
-pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
+/// Finds unknown fields and values of a wrong type in a workload. Returns none for a kind that is not a workload.
+pub(super) fn workload_shape_errors(document: &Value) -> PodShapeErrors {
     let shape = match document.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "Deployment" => workload!(DEPLOYMENT_SPEC),
         "ReplicaSet" => workload!(REPLICA_SET_SPEC),
@@ -249,7 +250,7 @@ fn shape_errors(document: &Value, shape: Shape) -> PodShapeErrors {
     found
 }
 
-/// Compares a value with a shape, and its members with theirs.
+/// Compares a value at `path` with a shape, and its members or items with theirs; adds the differences to `found`.
 fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     let expected = match (shape, value) {
         (_, Value::Null)
@@ -282,7 +283,8 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     }
 }
 
-/// The current name of a field from the KEP's proposal, in brackets; empty for other names.
+/// What to use instead of a field that was proposed for Kubernetes but never released, in brackets; empty for other
+/// names.
 fn hint(name: &str) -> &'static str {
     match name {
         "requiredDuringSchedulingRequiredDuringExecution" => {

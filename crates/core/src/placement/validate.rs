@@ -25,8 +25,8 @@ use crate::selector::syntax::{dns_label_errors, dns_subdomain_errors, label_key_
 use crate::selector::wire::label_selector;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes
-/// of its subject, and more problems do not help users.
+/// The maximum number of problems that are reported for one document; the number of warnings may exceed it a little.
+/// The text of a problem can be hundreds of times as long as the invalid value, and more problems do not help users.
 pub const MOST_PROBLEMS: usize = 100;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -41,7 +41,7 @@ impl Problems {
         self.extend([problem]);
     }
 
-    /// How many more problems are reported.
+    /// How many more problems can be added.
     fn left(&self) -> usize {
         MOST_PROBLEMS.saturating_sub(self.0.len())
     }
@@ -86,8 +86,9 @@ fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems
     }
 }
 
-/// Validates the `containers` of a Pod or a pod template at `path`: there must be some, with images and valid
-/// names. Taken from the document, because a [`PodSpec`] has none.
+/// Validates the `containers` of a Pod or a pod template, which are at `path`: there must be some, with images and
+/// valid names. They come from the document, because [`PodSpec`] does not have them. `None`: the document has no
+/// containers.
 pub fn containers(containers: Option<&Value>, path: &str) -> Vec<FieldError> {
     let containers = containers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if containers.is_empty() {
@@ -133,7 +134,7 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<FieldError> {
     problems.0
 }
 
-/// Validates a Pod that is created.
+/// Validates a Pod as it is created, after admission. Returns the problems; empty if it is valid.
 pub fn pod(pod: &Pod, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&pod.metadata.labels, "metadata.labels", &mut problems);
@@ -159,7 +160,7 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&spec.node_selector, &format!("{path}.nodeSelector"), &mut problems);
     if let Some(affinity) = &spec.affinity {
-        affinities(affinity, &format!("{path}.affinity"), &mut problems);
+        validate_affinity(affinity, &format!("{path}.affinity"), &mut problems);
     }
     let mut seen = BTreeSet::new();
     for (index, gate) in spec.scheduling_gates.iter().enumerate() {
@@ -180,13 +181,13 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
         if problems.left() == 0 {
             break;
         }
-        tolerations(toleration, &format!("{path}.tolerations[{index}]"), options, &mut problems);
+        validate_toleration(toleration, &format!("{path}.tolerations[{index}]"), options, &mut problems);
     }
     problems.0
 }
 
 /// Validates node affinity, pod affinity and anti-affinity.
-fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
+fn validate_affinity(affinity: &Affinity, path: &str, problems: &mut Problems) {
     if let Some(node_affinity) = &affinity.node_affinity {
         let path = format!("{path}.nodeAffinity");
         if let Some(required) = &node_affinity.required {
@@ -202,7 +203,7 @@ fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
         for (index, preferred) in node_affinity.preferred.iter().enumerate() {
             let path = format!("{path}.{PREFERRED}[{index}]");
             weight(preferred.weight, &path, problems);
-            // Values that are no label values are allowed here, because nothing breaks in a cluster of one node.
+            // Upstream allows values here that no label can have, because nothing breaks in a cluster of one node.
             node_term(&preferred.preference, false, &format!("{path}.preference"), problems);
         }
     }
@@ -223,7 +224,7 @@ fn weight(weight: i32, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Validates a term of a node selector.
+/// Validates a term of a node selector. `checks_values`: whether values of labels are validated.
 fn node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, problems: &mut Problems) {
     for (index, requirement) in term.match_expressions.iter().enumerate() {
         if problems.left() == 0 {
@@ -239,7 +240,7 @@ fn node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, problems:
     }
 }
 
-/// Validates a requirement on a node's labels.
+/// Validates a requirement on a node's labels. `checks_values`: whether its values are validated.
 fn node_requirement(requirement: &Requirement, checks_values: bool, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     let wrong_values =
@@ -341,8 +342,8 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     problems.extend(key_errors(&topology_path, &term.topology_key));
 }
 
-/// Validates matchLabelKeys and mismatchLabelKeys. A key that is also in the selector is only recognized by its second
-/// occurrence, because the first one is the merged requirement.
+/// Validates matchLabelKeys and mismatchLabelKeys. A key must not also be in the selector. Admission has already added
+/// one requirement for each key to the selector, so only a second requirement with the key is an error.
 fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
     for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
@@ -382,7 +383,7 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
 }
 
 /// Validates a toleration.
-fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems: &mut Problems) {
+fn validate_toleration(toleration: &Toleration, path: &str, options: &Options, problems: &mut Problems) {
     let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let operator_path = format!("{path}.operator");
     if !key.is_empty() {
@@ -419,7 +420,8 @@ fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems:
     }
 }
 
-/// The errors of the value of a comparison, in the order of upstream's two checks.
+/// The errors of the value of a toleration with `Gt` or `Lt`, in the order of upstream's two checks: the form, then the
+/// range of 64 bits.
 fn integer_errors(value: &str) -> impl Iterator<Item = String> {
     let form = match value {
         "" => Some("must be non-empty".to_owned()),
@@ -435,7 +437,7 @@ fn integer_errors(value: &str) -> impl Iterator<Item = String> {
     form.into_iter().chain(range)
 }
 
-/// An error if this is no effect of a taint.
+/// An error if the text is not an effect of a taint; `None` if it is.
 fn effect_error(effect: &str, path: &str) -> Option<FieldError> {
     let supported = [NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE];
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
@@ -470,7 +472,7 @@ pub fn taints(taints: &[Taint], path: &str) -> Vec<FieldError> {
     problems.0
 }
 
-/// The replacement of a deprecated node label (upstream's `pkg/api/node`).
+/// The message about a deprecated node label (upstream's `pkg/api/node`); `None` if the key is not deprecated.
 pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
@@ -491,7 +493,8 @@ pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The warnings that an API server returns about a Pod with its spec at `path`.
+/// The warnings that an API server returns about a Pod's spec at `path`: deprecated node labels, values of preferences
+/// that no label can have, and null label selectors.
 pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for key in spec.node_selector.keys() {
@@ -520,7 +523,8 @@ pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     warnings
 }
 
-/// Warns of values that no label can have.
+/// Adds warnings about deprecated labels in a node selector term, and, if `checks_values`, about values that no label
+/// can have.
 fn warn_of_node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, warnings: &mut Vec<Warning>) {
     for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
         if warnings.len() >= MOST_PROBLEMS {

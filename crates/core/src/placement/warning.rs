@@ -12,16 +12,16 @@ use crate::model::quote;
 pub enum Warning {
     /// A field that the Kubernetes API does not have: an API server drops it.
     UnknownField {
-        /// Its path.
+        /// The path of the field.
         field: String,
-        /// The current name of a proposal's field, in brackets; mostly empty.
+        /// What to use instead of a field that was proposed but never released, in brackets; usually empty.
         hint: &'static str,
     },
     /// A warning of an API server about a field when it creates the object.
     OfField {
-        /// Its path.
+        /// The path of the field.
         field: String,
-        /// Its message.
+        /// The message about the field.
         message: String,
     },
     /// A warning of fieldcache that no API server has.
@@ -39,7 +39,7 @@ impl Warning {
         !matches!(self, Warning::Note(_))
     }
 
-    /// The warning with its path prefixed by `outer`.
+    /// The warning with its path prefixed by `outer`; a note has no path and remains as it is.
     #[must_use]
     pub fn within(&self, outer: &str) -> Warning {
         let mut warning = self.clone();

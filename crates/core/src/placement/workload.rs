@@ -14,10 +14,11 @@ use super::condition::{
 use super::pod::{Metadata, Pod, PodSpec, Toleration, null_as_default};
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
 
-/// Represents the hash of a template without running pods. Hashes of Kubernetes have no vowels, so none is equal.
+/// Replaces values that only a controller has, such as the hash of a new template. Hashes of Kubernetes have no
+/// vowels, so no existing Pod has this value.
 pub const NEW_REVISION: &str = "new";
 
-/// Why a document is no workload whose pods can be placed.
+/// The reason why a document cannot be read as a workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// The kind is unknown or has no pod template.
@@ -42,7 +43,7 @@ pub enum WorkloadError {
 /// A workload's next pod, before admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Its kind.
+    /// The kind of the workload.
     pub kind: String,
     /// The pod template as it is written, for [`super::validate::template`].
     pub template: Pod,
@@ -61,7 +62,7 @@ struct Document {
     metadata: Metadata,
 }
 
-/// The path of the Pod template in a workload of this kind.
+/// The path of the Pod template in a workload of this kind; `None` if the kind is not a supported workload.
 fn template_path(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "ReplicationController" => "spec.template",
@@ -72,10 +73,10 @@ fn template_path(kind: &str) -> Option<&'static str> {
 }
 
 impl Workload {
-    /// Reads `{kind, metadata, spec}`.
+    /// Reads a workload, and derives its next Pod from the template.
     ///
     /// # Errors
-    /// The kind is unknown, or the document cannot be read.
+    /// The kind is not a supported workload, the template is missing, or a field has a wrong type.
     pub fn read(document: &Value) -> Result<Workload, WorkloadError> {
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let template_path = template_path(&kind).ok_or_else(|| WorkloadError::UnknownKind { kind: kind.clone() })?;
@@ -98,7 +99,8 @@ impl Workload {
     }
 }
 
-/// Makes the controller's additions to a Pod: name, labels, owner and tolerations.
+/// Adds to a Pod what the controller of this kind adds: name, labels and tolerations. `owner` is the metadata of the
+/// workload, `document` the whole workload.
 fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
     let labels = &mut pod.metadata.labels;
     let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
@@ -142,8 +144,8 @@ fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
     }
 }
 
-/// The tolerations of a DaemonSet's pods, without a limit of time. An equal one of the template is replaced and
-/// so loses its seconds.
+/// Adds the tolerations that the DaemonSet controller gives to its Pods. They have no time limit: an equal toleration
+/// of the template loses its `tolerationSeconds`.
 pub fn add_daemon_tolerations(spec: &mut PodSpec) {
     let mut wanted = vec![
         (NOT_READY, NO_EXECUTE),

@@ -1,4 +1,4 @@
-//! Printers of RBAC and certificates.
+//! Printers (table rows of `kubectl get`) of role bindings and certificates.
 
 use std::borrow::Cow;
 

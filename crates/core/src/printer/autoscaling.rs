@@ -1,10 +1,10 @@
-//! HorizontalPodAutoscaler: its metrics in one cell.
+//! Printer (table row of `kubectl get`) of HorizontalPodAutoscaler, with its metrics in one cell.
 //!
-//! autoscaling/v1 is an older view of the same object. It has one CPU target as a member, and all other metrics in
+//! autoscaling/v1 is an older form of the same object. It has one CPU target as a member, and all other metrics in
 //! annotations that the API server writes when it converts (kubernetes `pkg/apis/autoscaling/v1/conversion.go`). This
-//! module reads them back. That view does not contain the position of the CPU target among the metrics. The statuses
-//! keep their order, so they show the position once a controller has written them. Before that, the CPU target is
-//! printed first.
+//! module reads these annotations. The older form does not contain the position of the CPU target among the metrics.
+//! The statuses are in the same order, so they show the position once a controller has written them. Before that, the
+//! CPU target is printed first.
 
 use std::borrow::Cow;
 
@@ -19,6 +19,7 @@ use super::read::{integer, is_set, items, name, text};
 use super::text::quantity;
 use super::time::{Moment, age};
 
+// The annotations with the metrics of autoscaling/v1 and with their statuses.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
@@ -48,7 +49,7 @@ fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// The name of the member for a metric of this type; `None` for an unknown type.
+/// The name of the member that has the details of a metric of this type; `None` for an unknown type.
 fn member_of(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "External" => "external",
@@ -62,25 +63,32 @@ fn member_of(kind: &str) -> Option<&'static str> {
 
 /// The target or the current value of a metric.
 struct Amount<'a> {
+    /// The name of a resource, such as `cpu`; empty for other metrics.
     name: Cow<'a, str>,
+    /// A quantity; [`Json::NOTHING`] if it is not set.
     value: Json<'a>,
+    /// A quantity for each pod; [`Json::NOTHING`] if it is not set.
     average: Json<'a>,
+    /// The mean utilization of a resource, in per cent of the request.
     percent: Option<i64>,
 }
 
-/// One metric.
+/// One metric of spec.
 struct Metric<'a> {
+    /// Its type, such as `Resource`.
     kind: Cow<'a, str>,
     target: Amount<'a>,
 }
 
 impl<'a> Metric<'a> {
+    /// Reads a metric of autoscaling/v2.
     fn from_json(metric: Json<'a>) -> Metric<'a> {
         let kind = text(metric.at("type"));
         let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
         Metric { kind, target: Amount::from_json(text(metric.at("name")), metric.at("target")) }
     }
 
+    /// Reads a metric in the form of autoscaling/v1.
     fn from_v1(metric: Json<'a>) -> Metric<'a> {
         let kind = text(metric.at("type"));
         let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
@@ -96,17 +104,20 @@ impl<'a> Metric<'a> {
 }
 
 impl<'a> Amount<'a> {
+    /// Reads the target or the current value of a metric of autoscaling/v2. `name` is that of its resource.
     fn from_json(name: Cow<'a, str>, amount: Json<'a>) -> Amount<'a> {
         let (value, average) = (amount.at("value"), amount.at("averageValue"));
         Amount { name, value, average, percent: amount.at("averageUtilization").as_i64() }
     }
 
-    /// The status of a metric of this type.
+    /// The current value in the status of a metric of type `kind`, in the form of autoscaling/v2; `None` if it has none
+    /// of that type.
     fn current(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
         let status = status.at(member_of(kind)?);
         is_set(status).then(|| Amount::from_json(text(status.at("name")), status.at("current")))
     }
 
+    /// Like [`Amount::current`], in the form of autoscaling/v1.
     fn current_v1(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
         let member = member_of(kind).filter(|_| text(status.at("type")) == kind)?;
         let status = status.at(member);
@@ -120,7 +131,8 @@ impl<'a> Amount<'a> {
     }
 }
 
-/// Two metrics, and how many more there are. `current` gets the index of a metric and its type.
+/// The cell with the first two metrics and the number of further ones; `<none>` without metrics. `current` returns the
+/// current value of a metric, from its index and its type.
 fn cell<'a>(
     mut metrics: impl Iterator<Item = Metric<'a>>,
     current: impl Fn(usize, &str) -> Option<Amount<'a>>,
@@ -130,7 +142,7 @@ fn cell<'a>(
         .by_ref()
         .take(SHOWN)
         .enumerate()
-        .map(|(index, metric)| one(&metric, current(index, &metric.kind)))
+        .map(|(index, metric)| metric_text(&metric, current(index, &metric.kind)))
         .collect();
     match (metrics.count(), shown.is_empty()) {
         (_, true) => "<none>".to_owned(),
@@ -139,7 +151,8 @@ fn cell<'a>(
     }
 }
 
-fn one(metric: &Metric<'_>, current: Option<Amount<'_>>) -> String {
+/// A metric as `CURRENT/TARGET`. `current` is its current value; `None` if it is unknown.
+fn metric_text(metric: &Metric<'_>, current: Option<Amount<'_>>) -> String {
     let target = &metric.target;
     let known = |show: fn(&Amount<'_>) -> String| current.as_ref().map_or_else(|| "<unknown>".to_owned(), show);
     match &*metric.kind {
@@ -168,12 +181,12 @@ fn one(metric: &Metric<'_>, current: Option<Amount<'_>>) -> String {
     }
 }
 
-/// A pointer to a quantity as Go prints it.
+/// A quantity that is a pointer in Go, as upstream prints it: `<nil>` if it is not set.
 fn pointer(value: Json<'_>) -> String {
     if is_set(value) { quantity(value) } else { "<nil>".to_owned() }
 }
 
-/// The metrics of autoscaling/v1.
+/// The cell with the metrics of an object in the form of autoscaling/v1.
 fn v1_metrics(object: Json<'_>) -> String {
     let annotations = object.at("metadata").at("annotations");
     let (metrics, statuses) = (text(annotations.at(METRICS)), text(annotations.at(CURRENT_METRICS)));

@@ -1,4 +1,5 @@
-//! Printers of a cluster's own objects: nodes, namespaces, configuration, quotas, classes, leases, other API servers.
+//! Printers (table rows of `kubectl get`) of a cluster's own objects: nodes, namespaces, configuration, quotas,
+//! classes, leases, other API servers.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,7 +14,6 @@ use super::read::{condition, count, flag, integer, is_set, items, members, name,
 use super::text::{at_most_three, quantity};
 use super::time::{Moment, age};
 
-/// Name and creation time: the kinds that have no printer upstream either (apiserver `registry/rest/table.go`).
 fn service_accounts(object: Json<'_>, now: Moment) -> PrintedRow {
     PrintedRow::new(vec![name(object), age(object, now)])
 }
@@ -75,6 +75,7 @@ fn nodes(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
+/// The roles of a node, from its labels, joined by commas; `<none>` without one.
 fn roles(node: Json<'_>) -> String {
     let role = |(key, value): (Cow<'_, str>, _)| match key.strip_prefix("node-role.kubernetes.io/") {
         Some(role) => role.to_owned(),
@@ -112,7 +113,7 @@ fn component_statuses(object: Json<'_>, _now: Moment) -> PrintedRow {
     PrintedRow::new(vec![name(object), json!(state), member("message"), member("error")])
 }
 
-/// kube-aggregator `pkg/registry/apiservice/etcd`.
+/// The row of an APIService (kube-aggregator `pkg/registry/apiservice/etcd`).
 fn api_services(object: Json<'_>, now: Moment) -> PrintedRow {
     let service = object.at("spec").at("service");
     let shown = if is_set(service) {

@@ -17,15 +17,18 @@ pub struct Column {
 }
 
 impl Column {
+    /// The column with a lower priority: it is only shown with `-o wide`.
     pub(super) const fn wide(self) -> Column {
         Column { priority: 1, ..self }
     }
 
+    /// The column with the format of names of objects.
     pub(super) const fn of_names(self) -> Column {
         Column { format: "name", ..self }
     }
 }
 
+/// A column that is always shown; `kind` is the type of its cells.
 pub(super) const fn column(name: &'static str, kind: &'static str, description: &'static str) -> Column {
     Column { name, kind, format: "", description, priority: 0 }
 }
@@ -42,7 +45,7 @@ pub(super) const fn boolean(name: &'static str, description: &'static str) -> Co
     column(name, "boolean", description)
 }
 
-/// metadata.name. Its description is the documentation of ObjectMeta, as that of [`AGE`] is.
+/// metadata.name. Like that of [`AGE`], its description is the documentation of the field in ObjectMeta.
 pub const NAME: Column = string(
     "Name",
     "Name must be unique within a namespace. Is required when creating resources, although some resources may \

@@ -1,4 +1,4 @@
-//! resource.k8s.io: devices, claims and taints.
+//! Printers (table rows of `kubectl get`) of resource.k8s.io: devices, claims and taints.
 
 use std::borrow::Cow;
 
@@ -54,7 +54,7 @@ fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let pools = items(status.at("pools"));
     let pool_count = integer(status.at("poolCount"));
-    // The first of the two conditions that is true decides.
+    // The first condition that is true, of these two types, determines the status.
     let decided = items(status.at("conditions")).find(|condition| {
         matches!(&*text(condition.at("type")), "Complete" | "Failed") && text(condition.at("status")) == "True"
     });

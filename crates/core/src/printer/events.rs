@@ -1,4 +1,5 @@
-//! Events, in the form of core/v1 and in that of events.k8s.io/v1, which calls the same members otherwise.
+//! Printers (table rows of `kubectl get`) of Events of core/v1 and of events.k8s.io/v1, which has other names for the
+//! same members.
 
 use serde_json::json;
 
@@ -10,7 +11,7 @@ use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
 use super::time::{Moment, since};
 
-/// The names of the members in one group.
+/// The names of the members of an Event in one API group.
 struct Names {
     first: &'static str,
     last: &'static str,
@@ -21,6 +22,7 @@ struct Names {
     message: &'static str,
 }
 
+/// The row of an Event of core/v1.
 fn core_events(event: Json<'_>, now: Moment) -> PrintedRow {
     let names = Names {
         first: "firstTimestamp",
@@ -34,6 +36,7 @@ fn core_events(event: Json<'_>, now: Moment) -> PrintedRow {
     events(event, &names, now)
 }
 
+/// The row of an Event of events.k8s.io/v1.
 fn new_events(event: Json<'_>, now: Moment) -> PrintedRow {
     let names = Names {
         first: "deprecatedFirstTimestamp",
@@ -47,6 +50,7 @@ fn new_events(event: Json<'_>, now: Moment) -> PrintedRow {
     events(event, &names, now)
 }
 
+/// The row of an Event whose members have these names.
 fn events(event: Json<'_>, names: &Names, now: Moment) -> PrintedRow {
     let (object, source, series) = (event.at(names.object), event.at(names.source), event.at("series"));
     let first = if is_set(event.at(names.first)) { event.at(names.first) } else { event.at("eventTime") };
@@ -80,7 +84,7 @@ fn events(event: Json<'_>, names: &Names, now: Moment) -> PrintedRow {
     ])
 }
 
-/// The same for both groups.
+/// The columns of Events of both API groups.
 const COLUMNS: &[Column] = &[
     string("Last Seen", "The time at which the most recent occurrence of this event was recorded."),
     string("Type", "Type of this event (Normal, Warning), new types could be added in the future"),

@@ -13,7 +13,7 @@ pub struct Printer {
     /// Column definitions. A row can have a cell more than there are columns: IPAddress has, upstream.
     pub columns: &'static [Column],
     pub(super) print: fn(Json<'_>, Moment) -> PrintedRow,
-    /// Makes the sort key of an object; `None` for the order of the store.
+    /// Makes the sort key of an object; `None` if rows stay in the order of the store.
     pub(super) order: Option<fn(Json<'_>) -> SortKey>,
 }
 
@@ -45,14 +45,15 @@ impl Printer {
         read_object(json, |object| (self.print)(object, now))
     }
 
-    /// Makes the sort key of an object in a list; `None` for the order of the store, which all kinds but FlowSchema
-    /// have.
+    /// A function that makes the sort key of an object from its JSON. `None` if rows stay in the order of the store, as
+    /// for all kinds but FlowSchema.
     pub fn order(&self) -> Option<impl Fn(&[u8]) -> SortKey + use<>> {
         self.order.map(|order| move |json: &[u8]| read_object(json, order))
     }
 }
 
-/// Reads an object where it is: a copy of its members would take many times its bytes.
+/// Calls `reader` with the root of a JSON text, without copying its members: a copy would take many times its bytes.
+/// Text that is not JSON is read as an object without members.
 pub(super) fn read_object<T>(json: &[u8], reader: impl Fn(Json<'_>) -> T) -> T {
     let tree = Tree::read(json).ok();
     reader(Json::root(tree.as_ref()))

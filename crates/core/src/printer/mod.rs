@@ -3,12 +3,13 @@
 //! Upstream prints Go structs after defaulting and conversion (kubernetes `pkg/printers/internalversion/printers.go`,
 //! always called with `Wide`). Here the same is read from an object's JSON, in which a missing member means Go's zero
 //! value. An object that an API server sent is defaulted already; one from a folder is printed as it is. Names, types
-//! and descriptions of columns are wire facts of 1.36, byte by byte; some descriptions differ in later and older
-//! servers. All functions are pure: time and bytes are arguments. Columns of custom resources are data of their
-//! definitions and are printed in `wire::column`. `builtin::table` assigns the printers to kinds.
+//! and descriptions of columns are exactly those of Kubernetes 1.36; some descriptions differ in later and older
+//! servers. All functions are pure: time and bytes are arguments. Columns of custom resources are part of their
+//! CustomResourceDefinitions and are printed in `wire::column`. `builtin::table` assigns the printers to kinds.
 //!
-//! Related printers are in one file. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
-//! [`time`] counts ages.
+//! A [`Printer`] has the columns of a kind, and a function that makes the row of an object. That function has the
+//! plural name of the kind: `pods(object, now)` makes the row of a Pod, with ages counted until `now`. Related printers
+//! are in one file. [`mod@read`] reads members, [`text`] has the texts that several kinds share, [`time`] counts ages.
 
 pub mod access;
 pub mod autoscaling;

@@ -1,4 +1,4 @@
-//! Printers of services and their endpoints, and of networking.k8s.io.
+//! Printers (table rows of `kubectl get`) of services and their endpoints, and of networking.k8s.io.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -35,13 +35,15 @@ fn services(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
+/// The external addresses of a Service, by its type: its externalIPs, and those of its load balancers or its external
+/// name.
 fn external_addresses(object: Json<'_>) -> String {
     let spec = object.at("spec");
     let listed = texts(spec.at("externalIPs"));
     match &*text(spec.at("type")) {
         "ClusterIP" | "NodePort" => or_none(listed.join(",")),
         "LoadBalancer" => {
-            let mut addresses: Vec<Cow<'_, str>> = balancers(object).into_iter().collect();
+            let mut addresses: Vec<Cow<'_, str>> = load_balancer_addresses(object).into_iter().collect();
             addresses.extend(listed);
             if addresses.is_empty() { "<pending>".to_owned() } else { addresses.join(",") }
         }
@@ -50,8 +52,8 @@ fn external_addresses(object: Json<'_>) -> String {
     }
 }
 
-/// The addresses of the load balancers: each IP, else host name, once.
-fn balancers(object: Json<'_>) -> BTreeSet<Cow<'_, str>> {
+/// The addresses of the load balancers in the status: the IP of each, or its host name if it has no IP.
+fn load_balancer_addresses(object: Json<'_>) -> BTreeSet<Cow<'_, str>> {
     let ingress = items(object.at("status").at("loadBalancer").at("ingress"));
     ingress
         .filter_map(|point| [text(point.at("ip")), text(point.at("hostname"))].into_iter().find(|one| !one.is_empty()))
@@ -61,7 +63,7 @@ fn balancers(object: Json<'_>) -> BTreeSet<Cow<'_, str>> {
 fn endpoints(object: Json<'_>, now: Moment) -> PrintedRow {
     const SHOWN: usize = 3;
     let mut shown: Vec<String> = Vec::new();
-    // Each address with each port: they are counted, not listed.
+    // The number of pairs of an address and a port. They are counted, not listed, because there may be very many.
     let mut all: usize = 0;
     for subset in items(object.at("subsets")) {
         let addresses = || items(subset.at("addresses")).map(|address| text(address.at("ip")));
@@ -106,7 +108,7 @@ fn endpoint_slices(object: Json<'_>, now: Moment) -> PrintedRow {
 fn ingresses(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let ports = if is_empty(spec.at("tls")) { "80" } else { "80, 443" };
-    let addresses: Vec<Cow<'_, str>> = balancers(object).into_iter().collect();
+    let addresses: Vec<Cow<'_, str>> = load_balancer_addresses(object).into_iter().collect();
     PrintedRow::new(vec![
         name(object),
         json!(pointer_or(spec.at("ingressClassName"), "<none>")),
@@ -117,8 +119,8 @@ fn ingresses(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// At most three hosts. As upstream, the count after `+` includes every rule after three, with or without a host. It is
-/// shown as soon as a rule follows the third host.
+/// The cell with at most three hosts of the rules, and `*` if no rule has a host. As upstream, the count after `+`
+/// includes every rule after three, with or without a host. It is shown if a rule follows the third host.
 fn hosts(rules: Json<'_>) -> String {
     const SHOWN: usize = 3;
     let mut listed: Vec<Cow<'_, str>> = Vec::new();
@@ -174,7 +176,7 @@ fn ip_addresses(object: Json<'_>, now: Moment) -> PrintedRow {
     } else {
         "<none>".to_owned()
     };
-    // One cell more than there are columns, as upstream has it.
+    // One cell more than there are columns, as upstream.
     PrintedRow::new(vec![name(object), json!(shown), age(object, now)])
 }
 

@@ -1,4 +1,4 @@
-//! Pods, with their computed status, and pod templates.
+//! Printers (table rows of `kubectl get`) of Pods, with their computed status, and of PodTemplates.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
         None => state.restarts.to_string(),
     };
     let first = items(status.at("podIPs")).next().unwrap_or(Json::NOTHING);
-    // If only the old single address is set, an API server makes the list from it.
+    // If only the older field podIP is set, an API server fills podIPs from it.
     let address = text_or(first.at("ip"), text_or(status.at("podIP"), "<none>"));
     let condition = match &*text(status.at("phase")) {
         "Succeeded" => Some(RowCondition { reason: "Succeeded", message: "The pod has completed successfully." }),
@@ -42,7 +42,7 @@ fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
     PrintedRow { cells, condition }
 }
 
-/// The readiness gates of a pod as `OPEN/ALL`, or `<none>`.
+/// The readiness gates of a pod as `TRUE/ALL`: those whose condition is true, and all. `<none>` without gates.
 fn readiness_gates(pod: Json<'_>) -> String {
     let gates = items(pod.at("spec").at("readinessGates"));
     let all = gates.clone().count();
@@ -60,22 +60,28 @@ fn readiness_gates(pod: Json<'_>) -> String {
 
 /// The computed status of a pod from all its containers.
 struct State<'a> {
+    /// The column Status, such as `Running` or `Init:0/1`.
     reason: String,
+    /// Number of containers that are ready, with sidecars.
     ready: usize,
+    /// Number of containers, with sidecars.
     total: usize,
+    /// Number of restarts of all counted containers.
     restarts: i64,
-    /// The end of the container that ended last and was started again.
+    /// When the last container that was restarted had ended: a `finishedAt`.
     last_restart: Option<Json<'a>>,
 }
 
-/// Restarts that are counted together.
+/// The restarts of several containers.
 #[derive(Clone, Copy, Default)]
 struct Restarts<'a> {
     count: i64,
+    /// The latest `finishedAt` of a container that was restarted.
     last: Option<Json<'a>>,
 }
 
 impl<'a> Restarts<'a> {
+    /// Adds the restarts of a container, from its status.
     fn add(&mut self, container: Json<'a>) {
         self.count += integer(container.at("restartCount"));
         let ended = container.at("lastState").at("terminated").at("finishedAt");
@@ -86,6 +92,7 @@ impl<'a> Restarts<'a> {
 }
 
 impl<'a> State<'a> {
+    /// Computes the status by upstream's rules (kubernetes `printPod`).
     fn from_pod(pod: Json<'a>) -> State<'a> {
         let (spec, status) = (pod.at("spec"), pod.at("status"));
         let starters = items(spec.at("initContainers"));
@@ -113,9 +120,9 @@ impl<'a> State<'a> {
             }
             match InitState::from_container(container, is_sidecar) {
                 InitState::Done => {}
-                InitState::RunsBeside { is_ready } => ready += usize::from(is_ready),
-                InitState::Troubled(trouble) => {
-                    reason = format!("Init:{trouble}");
+                InitState::SidecarStarted { is_ready } => ready += usize::from(is_ready),
+                InitState::Blocked(cause) => {
+                    reason = format!("Init:{cause}");
                     waits_for_init = true;
                 }
                 InitState::Underway => {
@@ -175,33 +182,34 @@ impl<'a> State<'a> {
 enum InitState {
     /// It has succeeded.
     Done,
-    /// It is a sidecar that has started and stays.
-    RunsBeside { is_ready: bool },
-    /// It has failed, or waits for a reason.
-    Troubled(String),
-    /// It has not ended.
+    /// It is a sidecar that has started and keeps running.
+    SidecarStarted { is_ready: bool },
+    /// It has failed, or it is waiting, for this reason.
+    Blocked(String),
+    /// It is running or has not started yet.
     Underway,
 }
 
 impl InitState {
+    /// The state of an init container, from its status.
     fn from_container(container: Json<'_>, is_sidecar: bool) -> InitState {
         let (waiting, ended) = (container.at("state").at("waiting"), container.at("state").at("terminated"));
         if is_set(ended) && integer(ended.at("exitCode")) == 0 {
             InitState::Done
         } else if is_sidecar && flag(container.at("started")) {
-            InitState::RunsBeside { is_ready: flag(container.at("ready")) }
+            InitState::SidecarStarted { is_ready: flag(container.at("ready")) }
         } else if is_set(ended) {
-            InitState::Troubled(termination_reason(ended))
+            InitState::Blocked(termination_reason(ended))
         } else {
             match &*text(waiting.at("reason")) {
                 "" | "PodInitializing" => InitState::Underway,
-                reason => InitState::Troubled(reason.to_owned()),
+                reason => InitState::Blocked(reason.to_owned()),
             }
         }
     }
 }
 
-/// Why a container ended: its reason, else its signal, else its exit code.
+/// Why a container ended: its reason, else its signal, else its exit code. `ended` is its `state.terminated`.
 fn termination_reason(ended: Json<'_>) -> String {
     match (&*text(ended.at("reason")), integer(ended.at("signal"))) {
         ("", 0) => format!("ExitCode:{}", integer(ended.at("exitCode"))),
@@ -210,7 +218,8 @@ fn termination_reason(ended: Json<'_>) -> String {
     }
 }
 
-/// Any condition will do here, not only the first of its type.
+/// Whether a condition is of type Ready and true. Unlike `has_condition`, this is used for all conditions of a pod, not
+/// only for the first one of the type.
 fn is_true_ready(condition: Json<'_>) -> bool {
     text(condition.at("type")) == "Ready" && text(condition.at("status")) == "True"
 }

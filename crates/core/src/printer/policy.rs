@@ -1,4 +1,4 @@
-//! Admission policies, and priority and fairness.
+//! Printers (table rows of `kubectl get`) of admission policies and webhooks, and of API priority and fairness.
 
 use std::borrow::Cow;
 
@@ -24,6 +24,7 @@ fn mutating_admission_policies(object: Json<'_>, now: Moment) -> PrintedRow {
     policies(object, "mutations", now)
 }
 
+/// The row of an admission policy. `rules` is the name of the list in its spec that is counted.
 fn policies(object: Json<'_>, rules: &str, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let parameter = spec.at("paramKind");
@@ -61,7 +62,8 @@ fn flow_schemas(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// The order in which they are tried (kubernetes `pkg/apis/flowcontrol/util`).
+/// The sort key of a FlowSchema: FlowSchemas are listed in the order in which they are matched (kubernetes
+/// `pkg/apis/flowcontrol/util`).
 pub(super) fn flow_schema_order(object: Json<'_>) -> SortKey {
     (integer(object.at("spec").at("matchingPrecedence")), text(object.at("metadata").at("name")).into_owned())
 }
@@ -69,6 +71,7 @@ pub(super) fn flow_schema_order(object: Json<'_>) -> SortKey {
 fn priority_level_configurations(object: Json<'_>, now: Moment) -> PrintedRow {
     let limited = object.at("spec").at("limited");
     let queuing = limited.at("limitResponse").at("queuing");
+    // The cell of a number in `holder`, which may be missing.
     let of = |holder: Json<'_>, member: &str| {
         if is_set(holder) { json!(integer(holder.at(member))) } else { json!("<none>") }
     };

@@ -1,4 +1,5 @@
-//! Members of an object as Go reads them into a struct: absent, null and other types are the zero value.
+//! Members of an object as Go reads them into a struct. A value that is absent, null or of another type is the zero
+//! value.
 
 use std::borrow::Cow;
 
@@ -6,27 +7,27 @@ use serde_json::Value;
 
 use crate::json::Json;
 
-/// A text, or the empty one.
+/// A string; empty if the value is not one.
 pub(super) fn text(value: Json<'_>) -> Cow<'_, str> {
     value.as_str().unwrap_or_default()
 }
 
-/// A text, or `otherwise` where it is absent or empty.
+/// A string, or `otherwise` if it is absent or empty.
 pub(super) fn text_or<'a>(value: Json<'a>, otherwise: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     Some(text(value)).filter(|text| !text.is_empty()).unwrap_or_else(|| otherwise.into())
 }
 
-/// A text, or `otherwise` where it is absent: a pointer in Go, so that an empty text is one.
+/// A string, or `otherwise` if it is absent. For members that are pointers in Go, in which an empty string is a value.
 pub(super) fn pointer_or<'a>(value: Json<'a>, otherwise: &'a str) -> Cow<'a, str> {
     value.as_str().unwrap_or(Cow::Borrowed(otherwise))
 }
 
-/// A number, or 0.
+/// An integer; 0 if the value is not one.
 pub(super) fn integer(value: Json<'_>) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// A number or a text as a text (apimachinery `util/intstr`).
+/// A number or a string as text (apimachinery `util/intstr`), or `otherwise` if the value is absent.
 pub(super) fn integer_or_string(value: Json<'_>, otherwise: &str) -> String {
     match value.as_str() {
         Some(text) => text.into_owned(),
@@ -35,22 +36,22 @@ pub(super) fn integer_or_string(value: Json<'_>, otherwise: &str) -> String {
     }
 }
 
-/// True where it is true.
+/// A boolean; false if the value is not one.
 pub(super) fn flag(value: Json<'_>) -> bool {
     value.as_bool().unwrap_or_default()
 }
 
-/// The items of a list; none where there is no list.
+/// The items of a list; none if the value is not a list.
 pub(super) fn items(value: Json<'_>) -> impl Iterator<Item = Json<'_>> + Clone {
     value.items()
 }
 
-/// Whether a list has no items.
+/// Whether a list has no items, or is absent.
 pub(super) fn is_empty(value: Json<'_>) -> bool {
     items(value).next().is_none()
 }
 
-/// The texts of a list.
+/// The items of a list of strings.
 pub(super) fn texts(value: Json<'_>) -> Vec<Cow<'_, str>> {
     let mut texts = Vec::with_capacity(value.count());
     texts.extend(items(value).map(text));
@@ -62,12 +63,12 @@ pub(super) fn members(value: Json<'_>) -> impl Iterator<Item = (Cow<'_, str>, Js
     value.members()
 }
 
-/// How many items or members there are.
+/// The number of items of a list, or of members of a map.
 pub(super) fn count(value: Json<'_>) -> i64 {
     i64::try_from(value.count()).unwrap_or(i64::MAX)
 }
 
-/// Whether a pointer in Go would point to something.
+/// Whether a value is present and not null: in Go, the pointer is not nil.
 pub(super) fn is_set(value: Json<'_>) -> bool {
     !value.is_null()
 }
@@ -82,12 +83,12 @@ pub(super) fn is_being_deleted(object: Json<'_>) -> bool {
     is_set(object.at("metadata").at("deletionTimestamp"))
 }
 
-/// The first condition of that type.
+/// The first condition of the type `kind` in the status; `None` if there is none.
 pub(super) fn condition<'a>(object: Json<'a>, kind: &str) -> Option<Json<'a>> {
     items(object.at("status").at("conditions")).find(|condition| text(condition.at("type")) == kind)
 }
 
-/// Whether the first condition of that type is true.
+/// Whether the first condition of the type `kind` in the status is true.
 pub(super) fn has_condition(object: Json<'_>, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| text(condition.at("status")) == "True")
 }

@@ -1,4 +1,4 @@
-//! Volumes, claims, and storage.k8s.io.
+//! Printers (table rows of `kubectl get`) of volumes, their claims, and storage.k8s.io.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,13 @@ use super::time::{Moment, age};
 /// The annotation that held the class before spec did; it still takes precedence.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// The name of the storage class of a volume or claim; empty without one.
 fn class(object: Json<'_>) -> Cow<'_, str> {
     let annotation = object.at("metadata").at("annotations").at(CLASS_ANNOTATION);
     annotation.as_str().unwrap_or_else(|| text(object.at("spec").at("storageClassName")))
 }
 
+/// The phase of a volume or claim, or `Terminating` once its deletion has begun.
 fn phase(object: Json<'_>) -> Cow<'_, str> {
     if is_being_deleted(object) { Cow::Borrowed("Terminating") } else { text(object.at("status").at("phase")) }
 }

@@ -17,13 +17,13 @@ pub(super) fn labels(map: Json<'_>) -> String {
     or_none(pairs.join(","))
 }
 
-/// A label selector; `<none>` when it is absent or empty, `<error>` when it cannot be one (apimachinery
-/// `meta/v1` FormatLabelSelector).
+/// A label selector; `<none>` when it is absent or empty, `<error>` when it is invalid (apimachinery `meta/v1`
+/// FormatLabelSelector).
 pub(super) fn selector(value: Json<'_>) -> String {
     bare_selector(value).map_or_else(|| "<error>".to_owned(), or_none)
 }
 
-/// A label selector in its text form, empty when it is absent or empty; `None` when it cannot be one.
+/// A label selector in its text form, empty when it is absent or empty; `None` when it is invalid.
 ///
 /// Unlike the text of [`crate::selector::label`], a set of one value stays a set, and a repeated value is repeated.
 pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
@@ -58,7 +58,8 @@ pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
     Some(requirements.into_iter().map(|(_, printed)| printed).collect::<Vec<_>>().join(","))
 }
 
-/// A label selector as generated Go code prints the struct: upstream prints a policy binding's parameters like this.
+/// A label selector as Go prints the struct (its generated method String): upstream prints the parameters of a policy
+/// binding like this.
 pub(super) fn selector_struct(value: Json<'_>) -> String {
     let mut expressions = String::new();
     for expression in items(value.at("matchExpressions")) {
@@ -74,17 +75,17 @@ pub(super) fn selector_struct(value: Json<'_>) -> String {
     )
 }
 
-/// `otherwise` for the empty text.
+/// The text, or `otherwise` if it is empty.
 pub(super) fn or(text: String, otherwise: &str) -> String {
     if text.is_empty() { otherwise.to_owned() } else { text }
 }
 
-/// `<none>` for the empty text.
+/// The text, or `<none>` if it is empty.
 pub(super) fn or_none(text: String) -> String {
     or(text, "<none>")
 }
 
-/// Names and images of the containers of a pod's spec: two cells.
+/// The two cells with the names and the images of the containers. `pod` is the spec of a pod or of a pod template.
 pub(super) fn containers(pod: Json<'_>) -> [Value; 2] {
     let join = |member: &str| {
         let listed: Vec<Cow<'_, str>> =
@@ -94,7 +95,7 @@ pub(super) fn containers(pod: Json<'_>) -> [Value; 2] {
     [join("name"), join("image")]
 }
 
-/// At most three entries, and how many more there are; `<unset>` where that is an empty text.
+/// At most three entries, and how many more there are; `<unset>` if that is an empty text.
 pub(super) fn at_most_three(mut entries: impl Iterator<Item = String>) -> String {
     const SHOWN: usize = 3;
     let shown = entries.by_ref().take(SHOWN).collect::<Vec<_>>().join(",");
@@ -115,7 +116,7 @@ pub(super) fn access_modes(modes: Json<'_>) -> String {
         .join(",")
 }
 
-/// A quantity, which the API server sends in its canonical form; `0` where there is none.
+/// A quantity, which the API server sends in its canonical form; `0` if it is absent.
 pub(super) fn quantity(value: Json<'_>) -> String {
     match value.as_number() {
         Some(number) => number.to_string(),
@@ -123,12 +124,12 @@ pub(super) fn quantity(value: Json<'_>) -> String {
     }
 }
 
-/// Lower case letter by letter, as Go does it.
+/// The text in lower case, as Go converts it: character by character, without rules that depend on neighbours.
 pub(super) fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// A role binding's subjects of one kind.
+/// The subjects of a role binding that are of one kind, joined by commas.
 pub(super) fn subjects(object: Json<'_>, kind: &str) -> String {
     let listed = items(object.at("subjects")).filter(|subject| text(subject.at("kind")) == kind).map(|subject| {
         let name = text(subject.at("name"));

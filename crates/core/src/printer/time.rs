@@ -8,13 +8,13 @@ pub use crate::model::Moment;
 use crate::json::Json;
 
 impl Moment {
-    /// The time that a value contains.
+    /// The time in a value; `None` if it is absent or not a time.
     pub(super) fn from_json(value: Json<'_>) -> Option<Moment> {
         value.as_str().and_then(|text| Moment::parse(&text))
     }
 }
 
-/// A number of seconds in at most three digits and two units (apimachinery `util/duration` HumanDuration).
+/// A number of seconds as text with at most two units, such as `5m30s` (apimachinery `util/duration` HumanDuration).
 pub fn human_duration(seconds: i64) -> String {
     let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
         if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
@@ -36,7 +36,7 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// The time since a moment in an object; `<unknown>` where it is absent or null.
+/// The time from a moment in an object until `now`; `<unknown>` if it is absent or null.
 pub(super) fn since(value: Json<'_>, now: Moment) -> String {
     match Moment::from_json(value) {
         Some(moment) => human_duration(now.seconds_since(moment)),
@@ -44,7 +44,7 @@ pub(super) fn since(value: Json<'_>, now: Moment) -> String {
     }
 }
 
-/// The cell of an object's age.
+/// The cell with the age of an object, counted from metadata.creationTimestamp.
 pub(super) fn age(object: Json<'_>, now: Moment) -> Value {
     Value::from(since(object.at("metadata").at("creationTimestamp"), now))
 }

@@ -1,4 +1,5 @@
-//! Printers of kinds that create pods (apps/v1, batch/v1, ReplicationController), and of PodDisruptionBudget.
+//! Printers (table rows of `kubectl get`) of kinds that create pods (apps/v1, batch/v1, ReplicationController), and of
+//! PodDisruptionBudget.
 
 use serde_json::{Value, json};
 
@@ -12,12 +13,12 @@ use super::read::{
 use super::text::{bare_selector, containers, labels, lower, selector};
 use super::time::{Moment, age, human_duration, since};
 
-/// A count of spec or status.
+/// The cell of a number in spec or status; 0 if it is missing.
 fn number(value: Json<'_>) -> Value {
     json!(integer(value))
 }
 
-/// The spec of the pods that an object makes.
+/// The spec in the pod template of an object.
 fn template(object: Json<'_>) -> Json<'_> {
     object.at("spec").at("template").at("spec")
 }
@@ -30,6 +31,7 @@ fn replica_sets(object: Json<'_>, now: Moment) -> PrintedRow {
     replicas(object, selector(object.at("spec").at("selector")), now)
 }
 
+/// The row of a ReplicationController or ReplicaSet. `selector` is the text of its selector.
 fn replicas(object: Json<'_>, selector: String, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let [names, images] = containers(template(object));
@@ -45,6 +47,7 @@ fn replicas(object: Json<'_>, selector: String, now: Moment) -> PrintedRow {
     ])
 }
 
+/// The cell `READY/DESIRED` with the numbers of replicas.
 fn ready_of_desired(object: Json<'_>) -> Value {
     let (ready, desired) =
         (integer(object.at("status").at("readyReplicas")), integer(object.at("spec").at("replicas")));
@@ -54,7 +57,7 @@ fn ready_of_desired(object: Json<'_>) -> Value {
 fn deployments(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let [names, images] = containers(template(object));
-    // Unlike other workloads, it prints an empty selector as an empty text, and an invalid one as another word.
+    // Unlike for other workloads, an empty selector is printed as an empty text, and an invalid one as `<invalid>`.
     let selector = bare_selector(object.at("spec").at("selector")).unwrap_or_else(|| "<invalid>".to_owned());
     PrintedRow::new(vec![
         name(object),

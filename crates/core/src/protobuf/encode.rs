@@ -6,10 +6,10 @@ use super::table::{FieldKind, MessageTable};
 use super::tape::{Buffers, TapeNode};
 use super::write::MessageWriter;
 
-/// Buffers larger than this are given back after an object.
+/// Buffers larger than this, in bytes, are freed before the next object is read.
 const KEPT: usize = 1 << 20;
 
-/// Reads objects and writes messages, with buffers that are used again.
+/// Reads objects and writes messages. The buffers, and the memo of fields, are reused for the next object.
 #[derive(Default)]
 pub struct Encoder {
     pub(super) buffers: Buffers,
@@ -29,21 +29,22 @@ impl Encoder {
     /// Reads an object's JSON as a message of this kind.
     ///
     /// # Errors
-    /// [`Unencodable`] when the bytes are no JSON, or the kind's message lacks a field for a part of them.
+    /// [`Unencodable`] when the bytes are not JSON or too large. Also when the message of the kind lacks a field for a
+    /// part of them, or when a value has another type than its field.
     pub fn read<'e>(&'e mut self, kind: FieldKind<'e>, json: &'e [u8]) -> Result<Message<'e>, Unencodable> {
         self.buffers.clear(KEPT);
         let root = read::read(&mut self.buffers, &mut self.memo, kind, json)?;
         Ok(Message { table: kind.table, json, buffers: &self.buffers, memo: &self.memo, root })
     }
 
-    /// Frees buffers that are larger than this many bytes.
-    pub fn release(&mut self, most: usize) {
-        self.buffers.clear(most);
+    /// Clears the buffers, and frees those with a capacity of more than `kept` bytes.
+    pub fn release(&mut self, kept: usize) {
+        self.buffers.clear(kept);
     }
 }
 
 impl Message<'_> {
-    /// The length of the message.
+    /// The length of the message in bytes.
     pub fn length(&self) -> usize {
         self.root.length as usize
     }

@@ -10,7 +10,10 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 /// The last bytes of each response: no content encoding, and no content type.
 pub const END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
+/// The tag of field 1, length-delimited: TypeMeta in `runtime.Unknown`.
 const TYPE_META: u8 = 1 << 3 | 2;
+
+/// The tag of field 2, length-delimited: the message in `runtime.Unknown`, the object in WatchEvent.
 const RAW: u8 = 2 << 3 | 2;
 
 /// `runtime.Unknown` around a message, with the message's kind.
@@ -55,10 +58,10 @@ pub struct ListFields {
 }
 
 impl ListFields {
-    /// Of all lists but one.
+    /// The numbers of all lists but one.
     pub const USUAL: ListFields = ListFields { metadata: 1, items: 2 };
 
-    /// Of PartialObjectMetadataList in `meta.k8s.io/v1beta1`.
+    /// The numbers of PartialObjectMetadataList in `meta.k8s.io/v1beta1`.
     pub const PARTIAL_V1BETA1: ListFields = ListFields { metadata: 2, items: 1 };
 }
 
@@ -74,7 +77,7 @@ pub struct List<'l> {
 }
 
 impl List<'_> {
-    /// The length of an item in the list.
+    /// The length of an item in the list, with its tag and length; `message` is the length of its message.
     pub fn item_length(message: usize) -> usize {
         1 + delimited_length(message)
     }
@@ -84,7 +87,7 @@ impl List<'_> {
         self.envelope.length(List::item_length(self.metadata.len()) + items)
     }
 
-    /// Appends the bytes before the items.
+    /// Appends the bytes before the items; `items` is the sum of their [`List::item_length`].
     pub fn begin(&self, items: usize, out: &mut Vec<u8>) {
         self.envelope.begin(List::item_length(self.metadata.len()) + items, out);
         if self.fields.metadata < self.fields.items {
@@ -92,7 +95,7 @@ impl List<'_> {
         }
     }
 
-    /// Appends the bytes before an item of this length.
+    /// Appends the bytes before an item whose message has this length.
     pub fn begin_item(&self, message: usize, out: &mut Vec<u8>) {
         out.push(self.fields.items << 3 | 2);
         push_varint(message as u64, out);
@@ -107,8 +110,8 @@ impl List<'_> {
     }
 }
 
-/// Appends the beginning of an event's frame: four bytes of length, and a WatchEvent. The object follows, `length`
-/// bytes with its envelope.
+/// Appends the beginning of a watch frame: four bytes of length, and a WatchEvent up to its object. The caller appends
+/// the object with its envelope, `length` bytes together.
 pub fn begin_event(event_type: &str, length: usize, out: &mut Vec<u8>) {
     let object = 1 + delimited_length(length);
     let event = 1 + delimited_length(event_type.len()) + 1 + delimited_length(object);

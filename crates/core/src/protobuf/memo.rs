@@ -9,7 +9,8 @@
 
 use super::table::MessageId;
 
-/// Which field of which message, and of which item of the list around that message.
+/// Where a field occurs: its message, its index in that message, and the index of the item if the message is in a list.
+/// Fields at the same position of different objects are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldPosition {
     pub(super) message: MessageId,
@@ -25,24 +26,26 @@ pub(super) struct Memo {
     objects: u64,
     /// The minor version of Kubernetes that the fields are of.
     minor: u32,
-    /// How much the entries hold, in bytes.
+    /// Memory of the entries, in bytes.
     bytes: usize,
 }
 
+/// A cached field.
 #[derive(Default)]
 struct Entry {
     position: FieldPosition,
+    /// The JSON of its value; empty if the entry is free.
     json: Vec<u8>,
     /// Empty until the same JSON has occurred twice.
     encoded: Vec<u8>,
-    /// The last object that refers to the entry, which then must not change.
+    /// The number of the last object that refers to the entry. The entry must not change while that object is encoded.
     used_by: u64,
-    /// How many texts differed from the stored one.
+    /// How many texts in a row differed from the stored one; wraps around.
     misses: u8,
 }
 
 impl Entry {
-    /// The number of texts in a row that are stored in vain before an entry is tried less often.
+    /// After this many misses in a row, an entry stores only each 32nd text.
     const MOST_MISSES: u8 = 4;
 
     fn held_bytes(&self) -> usize {
@@ -50,32 +53,33 @@ impl Entry {
     }
 }
 
-/// The entry of the memo for a field.
+/// What the memo knows about a field. Entries are given by their index.
 pub(super) enum Known {
-    /// Its encoding is in this entry, with these lengths of the JSON and the encoding.
+    /// Its encoding is in this entry. `json` is the length of its JSON and `length` that of its encoding, in bytes.
     Encoded { entry: usize, json: usize, length: usize },
-    /// Its JSON occurred before; its encoding belongs in this entry.
+    /// Its JSON occurred before: the caller passes its encoding to [`Memo::encode`].
     Seen(usize),
-    /// The field is new; its JSON belongs in this entry.
+    /// The field is new: the caller passes its JSON to [`Memo::insert`].
     New(usize),
-    /// The memo has no entry for the field.
+    /// The memo does not store the field now.
     Nothing,
 }
 
 impl Memo {
-    /// A power of two. The fields of a Pod that are in brackets are some sixty.
+    /// Number of entries, a power of two. A Pod has some sixty fields whose JSON is in brackets.
     const ENTRIES: usize = 128;
 
-    /// Shorter texts are read as fast.
+    /// Shorter JSON, in bytes, is not stored: reading it again is as fast.
     const SHORTEST: usize = 24;
 
-    /// Longer ones are not stored, in bytes. The managed fields of a Pod's controller have 2.4 KiB, a third of the Pod.
+    /// Longer JSON, in bytes, is not stored. The managed fields of a Pod's controller have 2.4 KiB, a third of the Pod.
     pub(super) const LONGEST: usize = 4 << 10;
 
-    /// All entries together, in bytes, but for the last one. Those of a Pod are some 15 KiB.
+    /// When all entries together exceed this, in bytes, no new field is stored. Those of a Pod are some 15 KiB.
     pub(super) const MOST_HELD: usize = 64 << 10;
 
-    /// Begins the next object. The memo of the first object is empty and stays so: a single object has no neighbours.
+    /// Begins the next object, of this minor version. During the first object nothing is stored: a single object has no
+    /// neighbours. A memo that is too large is emptied.
     pub(super) fn begin(&mut self, minor: u32) {
         if self.minor != minor {
             *self = Memo { minor, ..Memo::default() };
@@ -88,7 +92,7 @@ impl Memo {
         }
     }
 
-    /// Looks for a field whose JSON begins here.
+    /// Looks for a field. `json` is the rest of the object from the value of the field on.
     pub(super) fn find(&mut self, position: FieldPosition, json: &[u8]) -> Known {
         let FieldPosition { message, field, item } = position;
         let place = message.wrapping_mul(31).wrapping_add(field).wrapping_add(item.wrapping_mul(61));
@@ -113,7 +117,8 @@ impl Memo {
         Known::New(place)
     }
 
-    /// Stores the JSON of a field.
+    /// Stores the JSON of a field in an entry that [`Known::New`] returned. Does nothing if the object has used the
+    /// entry meanwhile, or if the memo is full. Too short or too long JSON leaves the entry free.
     pub(super) fn insert(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
         let is_full = self.bytes > Memo::MOST_HELD;
         // An inner field of the same object may have taken the entry meanwhile.
@@ -129,7 +134,9 @@ impl Memo {
         self.bytes += entry.held_bytes() - before;
     }
 
-    /// Stores the encoding of a field that occurred before. It may contain fields of other entries.
+    /// Stores the encoding of a field that occurred before, in the entry at `place` that [`Known::Seen`] returned. Does
+    /// nothing if another field has taken the entry. `write` appends the encoding, and may copy encodings of other
+    /// entries.
     pub(super) fn encode(
         &mut self,
         place: usize,
@@ -158,7 +165,7 @@ impl Memo {
         self.bytes
     }
 
-    /// The encoding of the field of an entry.
+    /// The encoding that an entry has; empty if it has none.
     pub(super) fn encoded(&self, entry: usize) -> &[u8] {
         self.entries.get(entry).map_or(&[], |entry| &entry.encoded)
     }

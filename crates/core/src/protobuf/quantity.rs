@@ -6,24 +6,30 @@
 
 use std::borrow::Cow;
 
+/// How the suffix of a quantity is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
+    /// A suffix of [`DECIMAL`], also the empty one.
     Decimal,
+    /// An exponent such as `e3`.
     Exponent,
+    /// A suffix of [`BINARY`].
     Binary,
 }
 
+/// Suffixes with their powers of two.
 const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+/// Suffixes with their powers of ten.
 const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
-/// Digits that upstream's fast reader takes.
+/// The maximum number of digits that upstream's fast reader accepts.
 const FAST_DIGITS: i32 = 18;
 
-/// The smallest exponent that upstream has.
+/// The smallest power of ten that upstream has: it rounds smaller amounts.
 const NANO: i32 = -9;
 
-/// The largest exponent that is computed with; more than any that is of use.
+/// The largest exponent that is computed with. No useful quantity has a larger one.
 const MOST_EXPONENT: i32 = 1_000_000;
 
 /// The text that upstream prints after reading this one; `None` if upstream cannot read it.
@@ -97,7 +103,8 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(print(amount, is_negative, scale, format)))
 }
 
-/// The number of smallest units of a negative scale in one.
+/// How many units of a scale are one: 10 to the power of `-scale`, or 1 if the scale is not negative. `None` if the
+/// number is too large.
 fn power(scale: i32) -> Option<u128> {
     10u128.checked_pow(u32::try_from(-scale.min(0)).ok()?)
 }
@@ -107,7 +114,8 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// The format and the exponent of a suffix such as `Ki`.
+/// The format and the exponent of a suffix such as `Ki`; `None` for an unknown suffix. The exponent is a power of two
+/// for a binary suffix, otherwise a power of ten.
 fn interpret(suffix: &str) -> Option<(Format, i64)> {
     let of = |table: &[(&str, i32)]| {
         table.iter().find(|(name, _)| *name == suffix).map(|(_, exponent)| i64::from(*exponent))
@@ -122,7 +130,8 @@ fn interpret(suffix: &str) -> Option<(Format, i64)> {
     Some((Format::Exponent, exponent))
 }
 
-/// The canonical text of an amount: no more digits than needed, and an exponent that has a suffix.
+/// The canonical text of `amount` times 10 to the power of `scale`: no more digits than needed, and an exponent that
+/// has a suffix. A binary amount is already multiplied by its power of two.
 fn print(amount: u128, is_negative: bool, scale: i32, format: Format) -> String {
     let sign = if is_negative { "-" } else { "" };
     if amount == 0 {

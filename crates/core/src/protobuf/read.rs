@@ -20,20 +20,22 @@ use crate::json::cursor::{Cursor, RawString};
 use crate::json::{SyntaxError, unescape};
 use crate::model::moment;
 
-/// Deepest nesting of messages. Only schemas nest without a bound; usual ones have some twenty levels.
+/// The maximum nesting of messages. Only schemas nest without a bound; usual ones have some twenty levels.
 const MOST_NESTED: usize = 256;
 
-/// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, the maximum of etcd, stays far below.
+/// The maximum number of slots of an object, which take 64 MiB. An object of 1.5 MiB, the maximum of etcd, has far
+/// fewer.
 const MOST_SLOTS: usize = 8 << 20;
 
-/// Most bytes of an object. Their encoding, such as that of a negative number, is at most four times as long.
+/// The maximum length of an object's JSON, in bytes. Its encoding is at most four times as long, such as that of a
+/// negative number.
 const MOST_JSON: usize = 256 << 20;
 
 /// Why an object has no protobuf form, or none in this table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be encoded as protobuf: {reason}", if path.is_empty() { "the object" } else { path })]
 pub struct Unencodable {
-    /// The field: names joined by dots, as in `spec.containers[0].image`.
+    /// The field: names joined by dots, as in `spec.containers[0].image`. Empty for the whole object.
     pub path: String,
     /// The reason.
     pub reason: EncodeErrorReason,
@@ -45,7 +47,7 @@ pub enum EncodeErrorReason {
     /// The message has no such field in this version.
     #[error("unknown field in this Kubernetes version")]
     UnknownField,
-    /// A value of another type than the field has.
+    /// A value of another type than the field has. The text names that type with its article.
     #[error("it must be {0}")]
     NotA(&'static str),
     /// A member that occurs twice.
@@ -57,7 +59,7 @@ pub enum EncodeErrorReason {
     /// Too large.
     #[error("it is too large")]
     TooLarge,
-    /// No JSON.
+    /// The bytes are not JSON.
     #[error("expected {expected} at byte {offset}")]
     NotJson {
         /// The position in the JSON.
@@ -76,7 +78,7 @@ impl Unencodable {
         Box::new(Unencodable { path: String::new(), reason })
     }
 
-    /// The error with the name of a parent before its path.
+    /// The error with the name of a parent, or `[index]`, before its path.
     #[cold]
     fn under(mut self: Box<Unencodable>, name: &str) -> Box<Unencodable> {
         let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
@@ -87,12 +89,12 @@ impl Unencodable {
 }
 
 impl From<SyntaxError> for Box<Unencodable> {
-    fn from(misplaced: SyntaxError) -> Box<Unencodable> {
-        Unencodable::new(EncodeErrorReason::NotJson { offset: misplaced.offset, expected: misplaced.expected })
+    fn from(error: SyntaxError) -> Box<Unencodable> {
+        Unencodable::new(EncodeErrorReason::NotJson { offset: error.offset, expected: error.expected })
     }
 }
 
-/// The text of a JSON string.
+/// The text of a JSON string; an error if its escapes are invalid.
 fn unescaped<'t>(text: &RawString<'t>) -> Read<Cow<'t, str>> {
     unescape(text.raw).ok_or_else(|| not_a("a string with valid escapes"))
 }
@@ -102,7 +104,11 @@ fn not_a(expected: &'static str) -> Box<Unencodable> {
     Unencodable::new(EncodeErrorReason::NotA(expected))
 }
 
-/// Reads an object.
+/// Reads an object as a message of this kind into the buffers, and returns the root of the tape. Takes fields from the
+/// memo, and stores them there.
+///
+/// # Errors
+/// See [`super::Encoder::read`].
 pub(super) fn read(
     buffers: &mut Buffers,
     memo: &mut Memo,
@@ -112,7 +118,7 @@ pub(super) fn read(
     read_boxed(buffers, memo, kind, json).map_err(|error| *error)
 }
 
-/// Reads an object into the buffers, and returns its root.
+/// Like [`read`], with the error in a box.
 fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json: &[u8]) -> Read<TapeNode> {
     if json.len() > MOST_JSON {
         return Err(Unencodable::new(EncodeErrorReason::TooLarge));
@@ -135,6 +141,7 @@ fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json:
     root.map(|root| TapeNode { message: kind.message, place: root.place, length: root.length })
 }
 
+/// Reads one object.
 struct Reader<'r> {
     table: &'r MessageTable,
     json: &'r [u8],
@@ -143,13 +150,14 @@ struct Reader<'r> {
     is_utf8: bool,
     buffers: Buffers,
     memo: &'r mut Memo,
+    /// The number of messages around the current position.
     depth: usize,
-    /// The place of the innermost item of a list in its list.
+    /// The index of the innermost item of a list that is being read; 0 outside of lists.
     item: u32,
 }
 
 impl<'r> Reader<'r> {
-    /// Reads the whole object.
+    /// Reads the whole object; returns the slot of its message.
     fn root(&mut self, kind: FieldKind<'_>) -> Read<Slot> {
         self.cursor.space();
         let root = self.message(kind.message, kind.is_excerpt)?;
@@ -160,7 +168,8 @@ impl<'r> Reader<'r> {
         Ok(root)
     }
 
-    /// Reads a message in its JSON form.
+    /// Reads a message in its JSON form; returns its slot. `is_excerpt`: skips unknown fields instead of returning an
+    /// error.
     fn message(&mut self, id: MessageId, is_excerpt: bool) -> Read<Slot> {
         if self.depth >= MOST_NESTED {
             return Err(Unencodable::new(EncodeErrorReason::TooDeep));
@@ -187,7 +196,7 @@ impl<'r> Reader<'r> {
         found
     }
 
-    /// Begins a message without fields.
+    /// Adds the slots of a message to the tape, with all fields absent. Returns where they begin.
     fn open(&mut self, message: &MessageType) -> Read<usize> {
         let node = self.buffers.tape.len();
         if node + message.empty.len() > MOST_SLOTS {
@@ -197,7 +206,8 @@ impl<'r> Reader<'r> {
         Ok(node)
     }
 
-    /// Notes a field: its position and the length of its encoding.
+    /// Stores a field of the message whose slots begin at `node`. `place` is the index of the field, and `length` the
+    /// length of its encoding with its tags.
     fn set(&mut self, message: &MessageType, node: usize, place: usize, slot: Slot, length: usize) -> Read<()> {
         let field = &message.fields[place];
         self.buffers.tape[node + message.parts.len() + place] = slot;
@@ -207,7 +217,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// Adds up the lengths of the inner messages.
+    /// Adds the lengths of embedded messages to those around them, and returns the slot of the whole message.
     fn close(&mut self, message: &MessageType, node: usize) -> Read<Slot> {
         let lengths = &mut self.buffers.tape[node..node + message.parts.len()];
         for place in (1..message.parts.len()).rev() {
@@ -220,20 +230,20 @@ impl<'r> Reader<'r> {
         Ok(Slot { place: node as u32, length: lengths[0].length })
     }
 
-    /// Reads the members of an object.
+    /// Reads a message whose JSON is an object; returns its slot. `is_excerpt`: skips unknown fields.
     fn object(&mut self, id: MessageId, message: &MessageType, is_excerpt: bool) -> Read<Slot> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
         }
         self.cursor.advance();
         let node = self.open(message)?;
-        let (mut is_first, mut behind) = (true, None);
-        while !self.cursor.closes(b'}') {
+        let (mut is_first, mut previous) = (true, None);
+        while !self.cursor.skip_closing(b'}') {
             if !std::mem::take(&mut is_first) {
                 self.cursor.expect(b',', "a comma or the end of an object")?;
                 self.cursor.space();
             }
-            let expected = message.expected(behind).filter(|(_, field)| self.cursor.takes(&field.key));
+            let expected = message.expected(previous).filter(|(_, field)| self.cursor.skip_if_next(&field.key));
             let place = if let Some((place, _)) = expected {
                 self.cursor.space();
                 place
@@ -253,10 +263,10 @@ impl<'r> Reader<'r> {
                     self.cursor.skip_value(self.depth)?;
                     continue;
                 };
-                message.expect(behind, place);
+                message.expect(previous, place);
                 place
             };
-            behind = Some(place);
+            previous = Some(place);
             let field = &message.fields[place];
             if field.mode == Mode::Skipped || self.is_null() {
                 self.cursor.skip_value(self.depth)?;
@@ -274,7 +284,8 @@ impl<'r> Reader<'r> {
         self.close(message, node)
     }
 
-    /// Reads a message whose JSON is one of its fields. `flag`: the boolean field to set with it, if there is one.
+    /// Reads a message whose JSON is the value of only one of its fields; `place` is the index of that field.
+    /// `Some(true)` as `flag` also sets the first field, a boolean, to true.
     fn only(&mut self, message: &MessageType, place: usize, flag: Option<bool>) -> Read<Slot> {
         let node = self.open(message)?;
         if flag == Some(true) {
@@ -282,7 +293,7 @@ impl<'r> Reader<'r> {
             let length = message.fields[0].tag.len() + slot.length as usize;
             self.set(message, node, 0, slot, length)?;
         }
-        let Some(field) = message.fields.get(place) else { return Err(not_a("what it is")) };
+        let Some(field) = message.fields.get(place) else { return Err(not_a("a value of a known type")) };
         let (slot, length) = self.field(field)?;
         if !slot.is_absent() {
             self.set(message, node, place, slot, length)?;
@@ -290,7 +301,7 @@ impl<'r> Reader<'r> {
         self.close(message, node)
     }
 
-    /// Reads the name of a member, up to its value.
+    /// Reads the name of a member and the colon after it, up to the value.
     fn key(&mut self) -> Read<RawString<'r>> {
         let key = self.cursor.string("a key")?;
         self.cursor.space();
@@ -303,7 +314,7 @@ impl<'r> Reader<'r> {
         self.cursor.peek() == Some(b'n')
     }
 
-    /// Takes a field from the memo, or reads it.
+    /// Takes a field from the memo, or reads it. Returns its slot and the length of its encoding with its tags.
     fn known_or_read(&mut self, position: FieldPosition, field: &MessageField) -> Read<(Slot, usize)> {
         if !matches!(self.cursor.peek(), Some(b'{' | b'[')) {
             return self.field(field);
@@ -331,7 +342,7 @@ impl<'r> Reader<'r> {
         Ok(found)
     }
 
-    /// Reads a field; returns its position and the length of its encoding.
+    /// Reads a field; returns its slot and the length of its encoding with its tags.
     fn field(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         match field.mode {
             Mode::One | Mode::Optional => {
@@ -344,14 +355,14 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads a list; returns its slots and the encoded length.
+    /// Reads a list; returns the slot of the field and the length of its encoding with its tags.
     fn list(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'[') {
             return Err(not_a("a list"));
         }
         self.cursor.advance();
         let (mut first, mut last, mut sum, mut count) = (0, 0, 0, 0);
-        while !self.cursor.closes(b']') {
+        while !self.cursor.skip_closing(b']') {
             if count > 0 {
                 self.cursor.expect(b',', "a comma or the end of a list")?;
                 self.cursor.space();
@@ -373,7 +384,8 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
-    /// Reads a map; returns its slots and the encoded length.
+    /// Reads a map and sorts its members by key. Returns the slot of the field and the length of its encoding with its
+    /// tags.
     fn map(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
@@ -381,7 +393,7 @@ impl<'r> Reader<'r> {
         self.cursor.advance();
         let start = self.buffers.members.len();
         let (mut sum, mut is_sorted, mut last) = (0, true, Slot::ABSENT);
-        while !self.cursor.closes(b'}') {
+        while !self.cursor.skip_closing(b'}') {
             if self.buffers.members.len() > start {
                 self.cursor.expect(b',', "a comma or the end of an object")?;
                 self.cursor.space();
@@ -429,7 +441,7 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
-    /// Adds slots for an item or a member.
+    /// Adds `count` absent slots for an item or a member to the tape, and returns where they begin.
     fn link(&mut self, count: usize) -> Read<usize> {
         let link = self.buffers.tape.len();
         if link + count > MOST_SLOTS {
@@ -439,7 +451,7 @@ impl<'r> Reader<'r> {
         Ok(link)
     }
 
-    /// Reads an item or a member; null is the zero value.
+    /// Reads an item of a list or a member of a map; null is the zero value. Returns the slot of the value.
     fn value_or_zero(&mut self, value: Value) -> Read<Slot> {
         if !self.is_null() {
             return self.value(value);
@@ -459,12 +471,12 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads a value of this type.
+    /// Reads a value of this type, which is not null. Returns its slot.
     fn value(&mut self, value: Value) -> Read<Slot> {
         match value {
             Value::Message(id) => self.message(id, false),
             Value::Text => {
-                let text = self.string("a text")?;
+                let text = self.string("a string")?;
                 self.string_slot(&text)
             }
             Value::Flag => match self.token()? {
@@ -514,7 +526,7 @@ impl<'r> Reader<'r> {
                 push_field(1, text.as_bytes(), &mut self.buffers.texts);
             }
             JsonForm::IntOrString if self.cursor.peek() == Some(b'"') => {
-                let text = self.string("a text")?;
+                let text = self.string("a string")?;
                 let text = unescaped(&text)?;
                 self.buffers.texts.extend_from_slice(b"\x08\x01\x10\0");
                 push_field(3, text.as_bytes(), &mut self.buffers.texts);
@@ -565,41 +577,41 @@ impl<'r> Reader<'r> {
         Ok(Slot { place: text.start as u32, length: text.raw.len() as u32 })
     }
 
-    /// Reads a number or a literal.
+    /// Reads any JSON value and returns its bytes; used for numbers, `true` and `false`.
     fn token(&mut self) -> Read<&'r [u8]> {
         let start = self.cursor.position();
         self.cursor.skip_value(self.depth)?;
         Ok(&self.json[start..self.cursor.position()])
     }
 
-    /// Parses a number.
+    /// Reads a number. `expected` names the type in the error.
     fn parsed<N: std::str::FromStr>(&mut self, expected: &'static str) -> Read<N> {
         let token = std::str::from_utf8(self.token()?).unwrap_or_default();
         token.parse().map_err(|_| not_a(expected))
     }
 
-    /// Reads an integer as a varint.
+    /// Reads an integer and stores it as a varint. `expected` names the type in the error.
     fn integer<N: std::str::FromStr + Into<i64>>(&mut self, expected: &'static str) -> Read<Slot> {
         let number: N = self.parsed(expected)?;
         let number: i64 = number.into();
         self.number(number as u64)
     }
 
-    /// Stores a varint.
+    /// Stores a number as a varint in the buffer of texts.
     fn number(&mut self, number: u64) -> Read<Slot> {
         let start = self.buffers.texts.len();
         push_varint(number, &mut self.buffers.texts);
         self.texts_from(start)
     }
 
-    /// Stores bytes.
+    /// Stores bytes in the buffer of texts.
     fn texts(&mut self, text: &[u8]) -> Read<Slot> {
         let start = self.buffers.texts.len();
         self.buffers.texts.extend_from_slice(text);
         self.texts_from(start)
     }
 
-    /// The slot of the bytes that were stored since `start`.
+    /// The slot of the bytes that were stored in the buffer of texts from `start` on.
     fn texts_from(&self, start: usize) -> Read<Slot> {
         self.buffers.text_from(start).ok_or_else(|| Unencodable::new(EncodeErrorReason::TooLarge))
     }

@@ -2,8 +2,8 @@
 //! absent fields.
 //!
 //! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around
-//! it, in the order in which they are written. A [`MessageField`] that opens the inner message precedes them. Each
-//! message so has *parts* whose lengths are counted apart: itself and all inner ones.
+//! it, in the order in which they are written. A [`MessageField`] with [`Mode::Opens`] precedes them. So each message
+//! has *parts* whose lengths are counted separately: itself and all inner messages.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ pub enum NoTable {
     },
 }
 
-/// How messages of one minor version are written.
+/// The messages of one minor version of Kubernetes.
 #[derive(Debug)]
 pub struct MessageTable {
     pub(super) minor: u32,
@@ -48,6 +48,7 @@ pub struct MessageTable {
     list_meta: Option<MessageId>,
 }
 
+/// The index of a message in its table.
 pub(super) type MessageId = u32;
 
 /// A kind with its message in the table.
@@ -55,7 +56,8 @@ pub(super) type MessageId = u32;
 pub struct FieldKind<'t> {
     pub(super) table: &'t MessageTable,
     pub(super) message: MessageId,
-    /// Whether members that the message does not have are left out: an object of which only the metadata is written.
+    /// Whether fields that the message does not have are skipped instead of an error: of the object only metadata is
+    /// written.
     pub(super) is_excerpt: bool,
 }
 
@@ -72,20 +74,20 @@ pub(super) enum JsonForm {
     SchemaOrBool,
     /// Any JSON, which is the only field, unchanged.
     Raw,
-    /// RFC 3339, of which seconds remain.
+    /// A time in RFC 3339, to the second.
     Time,
-    /// RFC 3339, of which microseconds remain.
+    /// A time in RFC 3339, to the microsecond.
     MicroTime,
     /// A quantity.
     Quantity,
-    /// A number or a text.
+    /// A number or a string.
     IntOrString,
 }
 
 /// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Always.
+    /// Always written, with the zero value if the JSON does not have the field.
     One,
     /// Written if the JSON has the field.
     Optional,
@@ -93,9 +95,9 @@ pub(super) enum Mode {
     Many,
     /// Once for each member of an object, sorted by key.
     Map,
-    /// Never, although JSON has it.
+    /// Never written, although the JSON may have the field.
     Skipped,
-    /// It opens an inner message, whose fields follow.
+    /// Begins an inner message, whose fields follow. The number is the index of its part.
     Opens(u16),
 }
 
@@ -116,16 +118,17 @@ pub(super) enum Value {
     Message(MessageId),
 }
 
+/// A field of a message.
 #[derive(Debug)]
 pub(super) struct MessageField {
-    /// Empty where JSON has no name for it.
+    /// The name in JSON; empty if JSON has none.
     pub(super) name: Box<str>,
     /// The name with its quotes and a colon.
     pub(super) key: Box<[u8]>,
     pub(super) tag: Tag,
     pub(super) mode: Mode,
     pub(super) value: Value,
-    /// The part whose length it counts in.
+    /// The index of the part that the field belongs to.
     pub(super) part: u16,
     /// The bytes that are written when JSON does not have the field.
     pub(super) absent: Box<[u8]>,
@@ -138,36 +141,43 @@ pub(super) struct MessageType {
     /// In the order in which they are written.
     pub(super) fields: Vec<MessageField>,
     pub(super) parts: Vec<MessagePart>,
-    /// Its slots when it is empty: those of the parts, and those of the fields.
+    /// The slots of the message without fields: those of the parts, with their lengths, and those of the fields.
     pub(super) empty: Box<[Slot]>,
     names: Names,
-    /// Which field came after each, and at first, in the last object where another was expected. Objects are alike, so
-    /// most names are compared with one.
+    /// For each position, the field that is expected there, or [`NO_FIELD`]: first at the beginning of an object, then
+    /// after each field. It is the field that last came there. Objects have their fields in similar order, so most
+    /// names are compared with one.
     followers: Box<[AtomicU16]>,
 }
 
-/// The part around it, the length of its tag, and its length when it is empty.
+/// A part of a message: the message itself, or one that is inline in its JSON.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessagePart {
+    /// The index of the part that contains it; 0 for the message itself.
     pub(super) around: u16,
+    /// The length of its tag, in bytes; 0 for the message itself.
     pub(super) tag_length: u8,
+    /// The length of its own fields when all are absent, in bytes.
     pub(super) base: u32,
 }
 
 impl MessageType {
+    /// The index of the field with this name; `None` if the message has none.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
         self.names.find(name, &self.fields)
     }
 
-    /// The field that is expected after another, or at first.
-    pub(super) fn expected(&self, behind: Option<usize>) -> Option<(usize, &MessageField)> {
-        let follower = self.followers.get(behind.map_or(0, |place| place + 1))?.load(Ordering::Relaxed);
+    /// The field that is expected after the field `previous`, or (`None`) at the beginning of an object, with its
+    /// index. `None` if none is expected yet.
+    pub(super) fn expected(&self, previous: Option<usize>) -> Option<(usize, &MessageField)> {
+        let follower = self.followers.get(previous.map_or(0, |place| place + 1))?.load(Ordering::Relaxed);
         self.fields.get(usize::from(follower)).map(|field| (usize::from(follower), field))
     }
 
-    /// Expects this field there from now on.
-    pub(super) fn expect(&self, behind: Option<usize>, place: usize) {
-        if let Some(follower) = self.followers.get(behind.map_or(0, |place| place + 1)) {
+    /// Expects the field with index `place` after the field `previous`, or (`None`) at the beginning of an object, from
+    /// now on.
+    pub(super) fn expect(&self, previous: Option<usize>, place: usize) {
+        if let Some(follower) = self.followers.get(previous.map_or(0, |place| place + 1)) {
             follower.store(place as u16, Ordering::Relaxed);
         }
     }
@@ -191,10 +201,11 @@ impl MessageTable {
         TEXT
     }
 
-    /// Parses the text of a minor version.
+    /// Parses the lines of `text` that apply to a minor version.
     ///
     /// # Errors
-    /// [`NoTable::Malformed`].
+    /// [`NoTable::UnknownMinor`] when the text does not cover the version, and [`NoTable::Malformed`] when a line
+    /// cannot be read.
     pub fn read(text: &str, minor: u32) -> Result<MessageTable, NoTable> {
         let mut kinds: HashMap<String, HashMap<String, MessageId>> = HashMap::new();
         let lines = Lines::read(text, minor)?;
@@ -212,7 +223,7 @@ impl MessageTable {
         Ok(MessageTable { minor, kinds, messages, partial, list_meta })
     }
 
-    /// The message for a kind.
+    /// The message for a kind; `None` if the table does not have the kind.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<FieldKind<'_>> {
         let message = *self.kinds.get(api_version)?.get(kind)?;
         Some(FieldKind { table: self, message, is_excerpt: false })
@@ -223,12 +234,13 @@ impl MessageTable {
         self.kinds.iter().flat_map(|(version, kinds)| kinds.keys().map(move |kind| (&**version, &**kind)))
     }
 
-    /// The kind PartialObjectMetadata for any object: only the metadata is written.
+    /// The kind PartialObjectMetadata for any object: only the metadata is written. `None` if the table does not have
+    /// it.
     pub fn partial(&self) -> Option<FieldKind<'_>> {
         self.partial.map(|message| FieldKind { table: self, message, is_excerpt: true })
     }
 
-    /// The message of a list's metadata.
+    /// The message of a list's metadata; `None` if the table does not have it.
     pub fn list_meta(&self) -> Option<FieldKind<'_>> {
         self.list_meta.map(|message| FieldKind { table: self, message, is_excerpt: false })
     }
@@ -237,15 +249,17 @@ impl MessageTable {
 /// Names of fields, found by their length and three of their bytes.
 #[derive(Debug, Default)]
 struct Names {
+    /// The factor of the hash function.
     factor: u32,
+    /// The number of low bits that the hash function drops.
     shift: u32,
-    /// Places of fields, or [`NO_FIELD`].
+    /// Indexes of fields, or [`NO_FIELD`]. A field is at the hash of its name, or at the next free place.
     places: Box<[u16]>,
 }
 
 const NO_FIELD: u16 = u16::MAX;
 
-/// How many factors are tried before names share places.
+/// How many factors are tried to find one without collisions.
 const FACTORS: u32 = 256;
 
 impl Names {
@@ -277,7 +291,7 @@ impl Names {
         best.1
     }
 
-    /// Where the search for a name begins.
+    /// The hash of a name: the place where the search for it begins.
     fn first_place(&self, name: &[u8]) -> usize {
         let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
         let middle = name[name.len() / 2];
@@ -285,7 +299,7 @@ impl Names {
         (mixed.wrapping_mul(self.factor) >> self.shift) as usize
     }
 
-    /// The field of this name.
+    /// The index of the field with this name; `None` if there is none.
     fn find(&self, name: &[u8], fields: &[MessageField]) -> Option<usize> {
         let mut place = self.first_place(name);
         loop {
@@ -310,27 +324,36 @@ struct Lines<'x> {
     ids: HashMap<&'x str, MessageId>,
 }
 
+/// A message in the text, with its fields.
 struct MessageLine<'x> {
+    /// The number of the line, from 1.
     line: usize,
     form: JsonForm,
     fields: Vec<FieldLine<'x>>,
 }
 
+/// A line of the text with a field.
 struct FieldLine<'x> {
+    /// The number of the line, from 1.
     line: usize,
+    /// The number of the field.
     number: u32,
+    /// The name in JSON, or `-`.
     name: &'x str,
+    /// The text of its [`Mode`].
     mode: &'x str,
+    /// The type of its values: a scalar or the name of a message. Empty for `string`.
     of: &'x str,
 }
 
-/// The error for a line of the table.
+/// The error for the line with this number, from 1.
 fn malformed(line: usize, problem: impl Into<String>) -> NoTable {
     NoTable::Malformed { line, problem: problem.into() }
 }
 
 impl<'x> Lines<'x> {
-    /// Parses the lines that apply to this minor version.
+    /// Parses the lines that apply to this minor version. An error for a line that cannot be read, and for a version
+    /// that the text does not cover.
     fn read(text: &'x str, minor: u32) -> Result<Lines<'x>, NoTable> {
         let mut lines = Lines { kinds: Vec::new(), messages: Vec::new(), ids: HashMap::new() };
         let mut is_message_known = false;
@@ -372,13 +395,13 @@ impl<'x> Lines<'x> {
         Ok(lines)
     }
 
-    /// The id of a message.
+    /// The id of a message that the line with the number `line` names; an error if the text has no such message.
     fn id(&self, name: &str, line: usize) -> Result<MessageId, NoTable> {
         self.ids.get(name).copied().ok_or_else(|| malformed(line, format!("there is no message {name}")))
     }
 }
 
-/// Whether ranges such as `32-34,36` contain a number; `None` when they are invalid.
+/// Whether ranges such as `32-34,36` contain a minor version; `None` when they are invalid.
 fn has(ranges: &str, minor: u32) -> Option<bool> {
     let mut found = false;
     for range in ranges.split(',') {
@@ -388,7 +411,7 @@ fn has(ranges: &str, minor: u32) -> Option<bool> {
     Some(found)
 }
 
-/// The JSON form of this name.
+/// The JSON form that the text calls so; `None` for an unknown name.
 fn form_of(name: &str) -> Option<JsonForm> {
     Some(match name {
         "object" => JsonForm::Object,
@@ -404,13 +427,13 @@ fn form_of(name: &str) -> Option<JsonForm> {
     })
 }
 
-/// Deepest nesting of messages that are always written.
+/// The maximum nesting of messages that are always written.
 const MOST_ALWAYS: usize = 32;
 
 /// Compiles the lines of a table into messages.
 struct Builder<'l, 'x> {
     lines: &'l Lines<'x>,
-    /// The encoding of an empty message.
+    /// For each message, its encoding when it is empty, once that was computed.
     defaults: Vec<Option<Vec<u8>>>,
 }
 
@@ -439,7 +462,8 @@ impl Builder<'_, '_> {
         Ok(message)
     }
 
-    /// Compiles the fields of a message, with those of embedded messages.
+    /// Appends the fields of the message `id` to `message`, with those of inline messages. They belong to the part
+    /// `part`. `depth` is the number of inline messages around them.
     fn fields(&mut self, id: usize, part: u16, message: &mut MessageType, depth: usize) -> Result<(), NoTable> {
         let lines = self.lines;
         let source = &lines.messages[id];
@@ -505,7 +529,8 @@ impl Builder<'_, '_> {
         })
     }
 
-    /// Appends the encoding of a field that is always written, for JSON without it.
+    /// Appends the encoding of a field that is always written, for JSON that does not have it. `depth` is the number of
+    /// messages around it.
     fn absent(&mut self, line: &FieldLine<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), NoTable> {
         let (_, tag) = self.value(line)?;
         tag.push(out);
@@ -522,7 +547,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// The encoding of a message without members, which Go writes for fields that are no pointers.
+    /// The encoding of a message without fields, which Go writes for a field that is not a pointer. `depth` is the
+    /// number of messages around it.
     fn default(&mut self, id: usize, depth: usize) -> Result<Vec<u8>, NoTable> {
         if let Some(known) = &self.defaults[id] {
             return Ok(known.clone());
@@ -543,7 +569,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// The bytes that upstream writes for a zero value.
+/// The bytes that upstream writes for the zero value of a message with this JSON form, without tag and length.
 pub(super) fn opaque_zero(form: JsonForm) -> &'static [u8] {
     match form {
         JsonForm::Quantity => b"\x0a\x010",

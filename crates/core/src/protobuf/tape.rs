@@ -1,14 +1,14 @@
 //! The positions of the values of an object: a tape of [`Slot`]s that reading fills and writing follows.
 //!
 //! A message is one slot for each of its parts, with the part's length, and one for each of its fields. Items of lists
-//! and members of maps are chains of slots. The slot of a scalar points to its bytes in the JSON. If the JSON does not
-//! contain them in that form, it points into a buffer of texts. The slot of a field that [`super::memo`] has points to
-//! the memo instead.
+//! and members of maps are chains of slots. Each item or member begins with a link: a slot whose place is that of the
+//! next item or member. The slot of a scalar points to its bytes in the JSON. If the JSON does not contain them in that
+//! form, it points into a buffer of texts. The slot of a field that [`super::memo`] has points to the memo instead.
 
 use super::table::MessageId;
 
-/// A place and a length in bytes. Place 0 means absent: an object begins there with a bracket, and the tape with a slot
-/// that is not used.
+/// A place and a length in bytes. Place 0 means absent: no value is there, because the JSON begins with a bracket, and
+/// the tape with an unused slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) place: u32,
@@ -22,12 +22,12 @@ impl Slot {
         self.place == 0
     }
 
-    /// A slot for bytes in an entry of the memo.
+    /// A slot for a field whose encoding is in an entry of the memo, `length` bytes.
     pub(super) fn in_memo(entry: usize, length: usize) -> Slot {
         Slot { place: IN_MEMO | entry as u32, length: length as u32 }
     }
 
-    /// The entry of the memo, if the slot is in it.
+    /// The entry of the memo that has the field; `None` if the field is not in the memo.
     pub(super) fn memo_entry(self) -> Option<usize> {
         (self.place & IN_MEMO == IN_MEMO).then_some((self.place & !IN_MEMO) as usize)
     }
@@ -39,14 +39,16 @@ const IN_TEXTS: u32 = 1 << 31;
 /// Both bits are set in places that are entries of the memo.
 const IN_MEMO: u32 = 3 << 30;
 
-/// Most bytes of texts, so that their places differ from those of the memo.
+/// The maximum number of bytes in the buffer of texts, so that their places differ from those of the memo.
 const MOST_TEXTS: usize = 1 << 30;
 
-/// The whole object.
+/// The message of the whole object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TapeNode {
     pub(super) message: MessageId,
+    /// Where its slots begin on the tape.
     pub(super) place: u32,
+    /// The length of its encoding, in bytes.
     pub(super) length: u32,
 }
 
@@ -54,13 +56,14 @@ pub(super) struct TapeNode {
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) tape: Vec<Slot>,
+    /// Encoded values that the JSON does not contain in that form.
     pub(super) texts: Vec<u8>,
-    /// Members of the maps at hand.
+    /// The places of the members of the maps that are being read, for sorting them.
     pub(super) members: Vec<u32>,
 }
 
 impl Buffers {
-    /// Clears the tape, and frees buffers of more than `kept` bytes.
+    /// Clears all buffers, and frees those with a capacity of more than `kept` bytes.
     pub(super) fn clear(&mut self, kept: usize) {
         self.tape.clear();
         self.texts.clear();
@@ -77,7 +80,7 @@ impl Buffers {
         self.tape.push(Slot::ABSENT);
     }
 
-    /// `count` slots from this place.
+    /// `count` slots of the tape, from this place on.
     pub(super) fn slots(&self, place: u32, count: usize) -> &[Slot] {
         &self.tape[place as usize..place as usize + count]
     }
@@ -89,7 +92,7 @@ impl Buffers {
         &bytes[start as usize..start as usize + slot.length as usize]
     }
 
-    /// The text that begins at `start` in the buffer of texts and ends with it; `None` when there are too many texts.
+    /// The slot of the bytes from `start` to the end of the buffer of texts; `None` when the buffer is too large.
     pub(super) fn text_from(&self, start: usize) -> Option<Slot> {
         let end = self.texts.len();
         (end < MOST_TEXTS).then(|| Slot { place: start as u32 | IN_TEXTS, length: (end - start) as u32 })

@@ -1,6 +1,6 @@
 //! The wire format: varints and tags.
 
-/// Length-delimited.
+// The wire types. `BYTES` is length-delimited.
 pub(super) const BYTES: u8 = 2;
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;
@@ -43,6 +43,7 @@ impl Tag {
         usize::from(self.length)
     }
 
+    /// Appends the tag.
     pub(super) fn push(self, out: &mut Vec<u8>) {
         if self.length == 1 {
             out.push(self.bytes[0]);

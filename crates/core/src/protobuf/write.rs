@@ -26,7 +26,7 @@ impl MessageWriter<'_> {
         self.fields(&self.table.messages[root.message as usize], root.place, out);
     }
 
-    /// Appends the fields of a message.
+    /// Appends the fields of a message. `node` is where its slots begin on the tape.
     fn fields(&self, message: &MessageType, node: u32, out: &mut Vec<u8>) {
         let parts = self.buffers.slots(node, message.parts.len());
         let slots = self.buffers.slots(node + message.parts.len() as u32, message.fields.len());
@@ -44,7 +44,7 @@ impl MessageWriter<'_> {
         }
     }
 
-    /// Appends a present field, with its tags.
+    /// Appends a field that the JSON has, with its tags. `slot` is its slot on the tape.
     pub(super) fn field(&self, field: &MessageField, slot: Slot, out: &mut Vec<u8>) {
         if let Some(entry) = slot.memo_entry() {
             out.extend_from_slice(self.memo.encoded(entry));
@@ -81,7 +81,7 @@ impl MessageWriter<'_> {
         }
     }
 
-    /// Appends a value.
+    /// Appends a value of this type, with its length but without a tag.
     fn value(&self, value: Value, slot: Slot, out: &mut Vec<u8>) {
         match value {
             Value::Flag | Value::Int32 | Value::Int64 | Value::Double => {

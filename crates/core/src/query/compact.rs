@@ -15,11 +15,11 @@ use crate::model::FieldIndex;
 use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, SortedValues};
 use crate::store::Object;
 
-/// Up to this number of texts, each is searched in an object. For more requirements, the labels of the object are
+/// Up to this many keys or values are each searched in an object. For more, the labels or values of the object are
 /// walked once instead.
 const SEARCHED: u32 = 8;
 
-/// Tests objects.
+/// A selection that can test objects.
 pub trait Selects {
     /// Whether the object is selected.
     fn selects(&self, object: &Object) -> bool;
@@ -34,11 +34,12 @@ impl Selects for Selection {
 /// A selection in little memory; see the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompactSelection {
-    /// All keys and values, one after the other.
+    /// The namespace, and all keys and values, one after the other.
     text: Box<str>,
-    /// The requirements. Each begins with the index of its operator in [`OperatorName::ALL`] and, for fields, the
-    /// field. For labels the key follows. Then comes the operand: two halves of a number, or the count of a list and
-    /// its values. A text is stored as the offset of its end.
+    /// The namespace, if there is one, and the requirements. Each begins with the index of its operator in
+    /// [`OperatorName::ALL`]; for fields, the code of the field is in the upper half. For labels the key follows. Then
+    /// comes the operand: the upper and lower half of a number, or the number of values and the values. A text is
+    /// stored as the offset of its end in `text`.
     codes: Box<[u32]>,
     has_namespace: bool,
     /// How many requirements are on labels. They come first, in the order of their keys.
@@ -47,16 +48,18 @@ pub struct CompactSelection {
     fields: u32,
 }
 
-/// The field of a requirement is in the upper half of its code.
+/// The code of a field is in the upper half of the code of a requirement.
 const FIELD_SHIFT: u32 = 16;
+/// The bits of an operator in the code of a requirement.
 const CODE: u32 = (1 << FIELD_SHIFT) - 1;
+// The codes of fields. That of a field of the extractor is the sum of its index and `FIRST_FIELD`.
 const NAME: u32 = 0;
 const NAMESPACE: u32 = 1;
 const EMPTY: u32 = 2;
 const FIRST_FIELD: u32 = 3;
 
 /// The code of a field.
-fn number_of(field: FieldRef) -> u32 {
+fn code_of_field(field: FieldRef) -> u32 {
     match field {
         FieldRef::Name => NAME,
         FieldRef::Namespace => NAMESPACE,
@@ -65,16 +68,17 @@ fn number_of(field: FieldRef) -> u32 {
     }
 }
 
-/// The code of an operator.
-fn code(name: OperatorName) -> u32 {
+/// The code of an operator: its index in [`OperatorName::ALL`], which has the variants in order.
+fn code_of_operator(name: OperatorName) -> u32 {
     name as u32
 }
 
-/// The operator of a code: variants are numbered in the order of [`OperatorName::ALL`].
-fn name(code: u32) -> OperatorName {
+/// The operator of a requirement with this code.
+fn operator_of_code(code: u32) -> OperatorName {
     OperatorName::ALL.get((code & CODE) as usize).copied().unwrap_or(OperatorName::In)
 }
 
+/// Writes the texts and codes of a [`CompactSelection`].
 #[derive(Default)]
 struct Writer {
     text: String,
@@ -89,7 +93,7 @@ impl Writer {
         self.codes.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
     }
 
-    /// Appends a sorted set of values.
+    /// Appends the number of values, and the values in sorted order.
     fn set(&mut self, values: &[String]) {
         self.codes.push(u32::try_from(values.len()).unwrap_or(u32::MAX));
         let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
@@ -112,9 +116,9 @@ impl Writer {
         }
     }
 
-    /// Appends a term.
+    /// Appends a requirement on a field.
     fn field(&mut self, term: &FieldTerm) {
-        self.codes.push(code(term.operator.name()) | (number_of(term.field) << FIELD_SHIFT));
+        self.codes.push(code_of_operator(term.operator.name()) | (code_of_field(term.field) << FIELD_SHIFT));
         self.operand(&term.operator);
     }
 }
@@ -129,7 +133,7 @@ impl CompactSelection {
         let mut requirements: Vec<&LabelRequirement> = selection.labels.requirements.iter().collect();
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
         for requirement in requirements {
-            writer.codes.push(code(requirement.operator.name()));
+            writer.codes.push(code_of_operator(requirement.operator.name()));
             writer.text(&requirement.key);
             writer.operand(&requirement.operator);
         }
@@ -143,18 +147,19 @@ impl CompactSelection {
         }
     }
 
-    /// The number of requirements. Each of them may be compared with an object.
+    /// The number of requirements on labels and fields. The cost of a test grows with it.
     pub fn requirements(&self) -> usize {
         self.labels as usize + self.fields as usize
     }
 
-    /// Memory beside the value itself, in bytes.
+    /// Memory on the heap, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.codes)
     }
 }
 
-/// A place in a compact selection.
+/// A position in a compact selection, from which requirements are read in order. A missing code reads as 0, and a
+/// missing text as empty; neither occurs in what [`Writer`] writes.
 struct Reader<'s> {
     text: &'s str,
     codes: std::slice::Iter<'s, u32>,
@@ -201,17 +206,19 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Whether the label of the next requirement satisfies it.
+    /// Reads the next requirement, which is on a label. Returns whether the object satisfies it. `value` returns the
+    /// object's value of a label, by the key.
     fn label<'o>(&mut self, value: impl FnOnce(&str) -> Option<&'o str>) -> bool {
-        let name = name(self.code().unwrap_or_default());
+        let name = operator_of_code(self.code().unwrap_or_default());
         let value = value(self.text());
         let operand = self.operand(name);
         value.is_some_and(|value| name.accepts(&operand, value)) != name.is_negative()
     }
 
-    /// Whether an object satisfies the next term, which begins with this code.
+    /// Reads the rest of a requirement on a field, which begins with this code. Returns whether the object satisfies
+    /// it.
     fn field(&mut self, code: u32, object: &Object) -> bool {
-        let name = name(code);
+        let name = operator_of_code(code);
         let operand = self.operand(name);
         let accepts = |value: &str| name.accepts_of_field(&operand, value);
         let (is_found, is_unknown) = match code >> FIELD_SHIFT {
@@ -248,8 +255,8 @@ impl Set<'_> {
         self.text.get(begin..end).unwrap_or_default()
     }
 
-    /// Whether the set has one of the many values of a field. The values of the smaller side are searched in the larger
-    /// one.
+    /// Whether the object has a value of this set in a field with many values. The values of the smaller side are
+    /// searched in the larger one.
     fn meets(&self, object: &Object, field: FieldIndex) -> bool {
         if self.ends.len() <= SEARCHED as usize || object.values(field).nth(self.ends.len()).is_some() {
             (0..self.ends.len()).any(|index| object.has_value(field, self.value(index)))
@@ -280,7 +287,7 @@ impl Selects for CompactSelection {
         if self.has_namespace && reader.text() != object.namespace() {
             return false;
         }
-        // Of objects with very many labels, each is found by its place.
+        // An object with very many labels has a table, in which each key is searched.
         let is_walked = self.labels > SEARCHED && !object.has_many_texts();
         let mut labels = is_walked.then(|| object.labels().peekable());
         for _ in 0..self.labels {

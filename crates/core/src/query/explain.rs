@@ -11,7 +11,7 @@ use super::selection::{AccessPath, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
 
-/// Hits up to this number are added up byte by byte; the sum over more would cost as much as the response.
+/// The lengths of up to this many hits are added up. For more hits, the sum would cost as much as the response.
 const SUMMED_HITS: u64 = 10_000;
 
 /// How a selection is evaluated in one state. Pages have no influence: an explanation is about all hits.
@@ -21,10 +21,10 @@ pub struct Explanation {
     pub plan: String,
     /// How the objects are found.
     pub access: AccessPath,
-    /// Number of objects that the plan begins with, before anything is intersected or removed; `None` where it is
-    /// withheld.
+    /// Number of objects that the plan begins with, before anything is intersected or removed; `None` if the caller
+    /// must not see it ([`Explanation::without_counts`]).
     pub candidates: Option<u64>,
-    /// How many objects are selected.
+    /// Number of selected objects.
     pub hits: u64,
     /// The length of the JSON of all hits, in bytes. `None` if it would need a walk over all of them, or at a past
     /// version.

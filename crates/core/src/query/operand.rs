@@ -13,7 +13,7 @@ pub(super) enum PlanTerm<'a> {
 }
 
 impl PlanTerm<'_> {
-    /// The requirement in the syntax of a selector.
+    /// The requirement in the syntax of a selector. `fields` are those of the resource, for their labels.
     pub(super) fn in_words(self, fields: &[Field]) -> String {
         match self {
             PlanTerm::Namespace(namespace) => format!("metadata.namespace={namespace}"),

@@ -14,11 +14,11 @@ use super::work::{Work, at_once};
 use crate::model::{Key, Version};
 use crate::store::{Object, Rewind, Snapshot, TooOld};
 
-/// Number of objects that a listing takes from the snapshot at a time. It is large enough to amortize the search for
-/// the position, and small enough to take little memory compared with the response.
+/// Number of objects that a listing takes from the snapshot at a time. It is large enough that the search for the
+/// position costs little, and small enough to take little memory compared with the response.
 const STEP: usize = 256;
 
-/// Up to this share of all objects (one in this many), sorting the hits is cheaper than walking every key.
+/// If at most one in this many objects is a hit, sorting the hits is cheaper than walking every key.
 const SORT_BELOW_ONE_IN: u64 = 16;
 
 /// A store at one version: a snapshot, and the changes to revert in it.
@@ -26,7 +26,7 @@ const SORT_BELOW_ONE_IN: u64 = 16;
 pub struct State {
     snapshot: Snapshot,
     version: Version,
-    /// Objects that differ from the snapshot's.
+    /// The changes between `version` and the snapshot.
     rewind: Arc<Rewind>,
 }
 
@@ -40,7 +40,7 @@ impl State {
     /// only valid for selections of that namespace: other changes are not reverted.
     ///
     /// # Errors
-    /// [`TooOld`] when the history does not reach back to the version.
+    /// [`TooOld`] when the history does not reach back to the version, or when the version is in a relist gap.
     pub fn at(snapshot: Snapshot, version: Version, namespace: Option<&str>) -> Result<State, TooOld> {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let rewind = Arc::new(snapshot.rewind_to(version, &prefix)?);
@@ -52,20 +52,21 @@ impl State {
         self.version
     }
 
-    pub(super) fn rewind(&self) -> &Rewind {
-        &self.rewind
-    }
-
-    /// The snapshot that it is based on; versions and contents agree within an epoch of it.
+    /// The snapshot that this state is based on. It may be newer than the state, but has the same epoch.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// The changes to revert in the snapshot; empty if the snapshot has the version of the state.
+    pub(super) fn rewind(&self) -> &Rewind {
+        &self.rewind
     }
 }
 
 /// Where a listing continues.
 #[derive(Clone, Debug)]
 pub(super) enum Walk {
-    /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
+    /// Along the order of all keys, from the bound `from`. `within` has the slots that are selected; `None` if all are.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
     /// Along hits that are sorted already.
     Sorted(std::vec::IntoIter<Object>),
@@ -75,11 +76,14 @@ pub(super) enum Walk {
 #[derive(Clone, Debug)]
 pub struct Listing {
     pub(super) snapshot: Snapshot,
-    /// The slots of the snapshot to skip, and the selected objects that replace them (`overlay`), in order.
+    /// Has the slots of the snapshot to skip.
     pub(super) rewind: Arc<Rewind>,
+    /// The remaining selected objects of an earlier version, which replace skipped ones, in order.
     pub(super) overlay: VecDeque<Object>,
     pub(super) walk: Walk,
+    /// `NAMESPACE/` if all objects of one namespace are selected. The walk ends at the first key without it.
     pub(super) namespace_prefix: Option<String>,
+    /// Selected objects that were taken from the snapshot and not returned yet, in order.
     pub(super) ready: VecDeque<Object>,
     /// The number of objects in all, if it is known without walking.
     pub(super) total: Option<u64>,
@@ -88,8 +92,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Upper bound of the number of remaining objects, known without walking. It counts reverted objects and objects
-    /// before the start too.
+    /// Upper bound of the number of remaining objects, computed without reading them. It includes objects of the
+    /// snapshot that are skipped, and objects before the start.
     pub fn at_most(&self) -> u64 {
         let walked = match (&self.walk, &self.namespace_prefix) {
             (Walk::Sorted(objects), _) => objects.len() as u64,
@@ -104,8 +108,9 @@ impl Listing {
         walked + (self.overlay.len() + self.ready.len()) as u64
     }
 
-    /// Upper bound of the JSON length of each remaining object, in bytes. It is known without walking, so the longest
-    /// object may not be selected. An average would be no bound: anyone who may write one object chooses its length.
+    /// Upper bound of the JSON length of each remaining object, in bytes. It may be that of all objects of the store,
+    /// because the selected ones are not read. An average is not a bound, because anyone who may write an object
+    /// chooses its length.
     pub fn longest(&self) -> usize {
         let of = |objects: &mut dyn Iterator<Item = &Object>| objects.map(Object::length).max().unwrap_or(0);
         let walked = match &self.walk {
@@ -115,8 +120,8 @@ impl Listing {
         walked.max(of(&mut self.overlay.iter().chain(&self.ready)))
     }
 
-    /// The total of `length` over all remaining objects. Beyond `most` it is extrapolated from the objects seen so far.
-    /// Only selected objects are read, so the sum reveals nothing about others.
+    /// The sum of `length` over all remaining objects. Once it exceeds `most`, it is extrapolated from the objects so
+    /// far. Only selected objects are read, so the sum reveals nothing about others.
     pub fn length(&self, most: u64, length: impl Fn(&Object) -> u64) -> u64 {
         let (mut bytes, mut count) = (0u64, 0u64);
         let mut add = |object: &Object| {
@@ -131,13 +136,13 @@ impl Listing {
         if is_whole { bytes } else { bytes.saturating_mul(self.at_most().max(count)) / count.max(1) }
     }
 
-    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning). Does
-    /// not yield.
+    /// The objects that `selection` selects in `state`, from the key `start` on (inclusive; `None`: from the
+    /// beginning). Plans the selection without yielding to other tasks.
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         at_once(Listing::begin(state, selection, start, &mut Work::default()))
     }
 
-    /// Like [`Listing::new`], with the work divided into turns.
+    /// Like [`Listing::new`], but yields to other tasks while it plans: see [`Work`].
     pub async fn begin(state: State, selection: &Selection, start: Option<&str>, work: &mut Work) -> Listing {
         let State { snapshot, rewind, .. } = state;
         let hits = QueryPlan::new(selection, &snapshot, work).await.hits(work).await;
@@ -191,7 +196,7 @@ impl Listing {
         Listing { snapshot, rewind, overlay, walk, namespace_prefix, ready: VecDeque::new(), total, taken: 0 }
     }
 
-    /// Memory until it has been walked, in bytes, without the objects and the snapshot.
+    /// Memory of the listing in bytes, without the objects and the snapshot.
     pub fn held_bytes(&self) -> u64 {
         let walk = match &self.walk {
             Walk::Sorted(objects) => objects.len() * size_of::<Object>(),
@@ -202,7 +207,7 @@ impl Listing {
         (self.rewind.held_bytes() + walk + objects) as u64
     }
 
-    /// The next object, without consuming it.
+    /// The next object, without consuming it; `None` at the end.
     pub fn peek(&mut self) -> Option<&Object> {
         if self.ready.is_empty() {
             self.fill();
@@ -214,7 +219,7 @@ impl Listing {
         }
     }
 
-    /// Takes objects of the snapshot until some are ready or none is left.
+    /// Takes objects from the snapshot until some are in `ready` or none is left.
     fn fill(&mut self) {
         while self.ready.is_empty() {
             let mut last = None;

@@ -4,9 +4,8 @@
 //! of posting lists. They are only materialised while enough candidates are left. Costs are exact list lengths, not
 //! estimates.
 //!
-//! Objects that are not completely indexed are in every included set and in no excluded one, and are tested at the end.
-//! The result is exact, and such objects cost as much as a scan of them. The text of a set is only written for an
-//! explanation: see [`super::explain`].
+//! Objects that are not completely indexed are in every included set and in no excluded one, and are tested one by one
+//! at the end. So the result is exact. The text of a set is only written for an explanation: see [`super::explain`].
 //!
 //! Planning and execution yield regularly, because a selection may have many requirements, and each may represent many
 //! lists: see [`super::work`].
@@ -32,7 +31,7 @@ use crate::store::{IndexedPart, Snapshot};
 /// nanoseconds, a union at least an allocation for each list.
 const TEST_OBJECTS_BELOW: u64 = 64;
 
-/// Steps to look at one object, without those for each requirement: a cache miss, and a walk over some of its labels.
+/// Steps to test one object, without those for each requirement: a cache miss, and a walk over some of its labels.
 const STEPS_OF_OBJECT: u64 = 32;
 
 /// Steps to look one text up in the index.
@@ -41,11 +40,11 @@ const STEPS_OF_LOOKUP: u64 = 8;
 /// Slots of one list that are intersected or removed in one step.
 const SLOTS_IN_STEP: u64 = 64;
 
-/// Names are looked up by probes up to this share of all objects (one in this many). For more, a walk over all objects
-/// is cheaper.
+/// Names are looked up one by one if there is at most one lookup for this many objects. For more lookups, a walk over
+/// all objects is cheaper.
 const PROBE_BELOW_ONE_IN: usize = 8;
 
-/// Up to this number, names are always looked up by probes, for any number of objects.
+/// Up to this many lookups, names are always looked up one by one, whatever the number of objects.
 const MOST_PROBES: usize = 64;
 
 /// The slots that a selection selects.
@@ -64,36 +63,39 @@ pub enum Hits {
 pub struct QueryPlan<'a> {
     snapshot: &'a Snapshot,
     selection: &'a Selection,
+    /// The sets that must contain an object, the smallest first.
     include: Vec<Set<'a>>,
+    /// The sets that must not contain an object.
     exclude: Vec<Set<'a>>,
     /// Objects that are not completely indexed in an attribute that the selection uses.
     incomplete: Vec<(IndexedPart, &'a SlotSet)>,
     /// Whether the plan selects no objects.
-    nothing: bool,
+    selects_nothing: bool,
 }
 
-/// One operand of the plan.
+/// The set of slots for one requirement.
 #[derive(Debug)]
 struct Set<'a> {
     slots: Slots<'a>,
-    /// How many slots, at most.
+    /// Upper bound of the number of slots.
     cost: u64,
-    /// How many lists it is a union of.
+    /// The number of lists whose union it is.
     lists: u64,
+    /// The requirement.
     about: PlanTerm<'a>,
 }
 
+/// Where the slots of a set come from.
 #[derive(Debug)]
 enum Slots<'a> {
-    /// The union of these lists, and of the objects that are not indexed completely.
+    /// The union of these lists, and of the objects (if any) whose values for the requirement are not indexed.
     Union(Lists<'a>, Option<&'a SlotSet>),
-    /// A set made for this plan: a few slots found by name.
-    Made(RoaringBitmap),
+    /// A set that was computed for this plan, because the index has no lists for it.
+    Computed(RoaringBitmap),
 }
 
-/// Where the lists of a set are in the index. They are looked up again when the set is used. A requirement can
-/// represent as many lists as there are objects. A plan that yields must not store them, because many plans run at a
-/// time.
+/// Where the lists of a set are in the index. They are looked up again when the set is used, and never stored. A
+/// requirement can represent as many lists as there are objects, and many plans run at a time.
 #[derive(Clone, Copy, Debug)]
 enum Lists<'a> {
     None,
@@ -110,7 +112,8 @@ enum Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// Looks up each of the lists. A missing list, or one outside of the set, is `None`: that is work too.
+    /// Looks up each of the lists. A lookup without a list, or with one that is not in the set, returns `None`, so that
+    /// callers can count it as work.
     fn postings(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
         match self {
             Lists::None => Box::new(iter::empty()),
@@ -136,7 +139,7 @@ impl<'a> Lists<'a> {
 }
 
 impl<'a> Set<'a> {
-    /// Counts the slots of each list.
+    /// The union of these lists. Looks up each of them once, to count its slots. `about` is the requirement of the set.
     async fn union(lists: Lists<'a>, postings: &'a Postings, about: PlanTerm<'a>, work: &mut Work) -> Set<'a> {
         let (mut cost, mut count, mut last) = (0, 0, None);
         for posting in lists.postings(postings) {
@@ -152,12 +155,12 @@ impl<'a> Set<'a> {
         Set { slots: Slots::Union(lists, None), cost, lists: count, about }
     }
 
-    /// A set of slots that was computed for this plan.
-    fn made(slots: RoaringBitmap, about: PlanTerm<'a>) -> Set<'a> {
-        Set { cost: slots.len(), lists: 1, slots: Slots::Made(slots), about }
+    /// A set of slots that was computed for this plan. `about` is the requirement of the set.
+    fn computed(slots: RoaringBitmap, about: PlanTerm<'a>) -> Set<'a> {
+        Set { cost: slots.len(), lists: 1, slots: Slots::Computed(slots), about }
     }
 
-    /// The work of using one list: slots of several lists are united one by one.
+    /// The steps to use one list of the set. In a union of several lists, each slot is a step.
     fn steps_of(&self, posting: Option<Posting<'_>>) -> u64 {
         let slots = posting.map_or(0, |posting| posting.len());
         STEPS_OF_LOOKUP + if self.lists > 1 { slots } else { slots / SLOTS_IN_STEP }
@@ -166,7 +169,7 @@ impl<'a> Set<'a> {
     /// The slots of the set.
     async fn to_bitmap(&self, postings: &'a Postings, work: &mut Work) -> RoaringBitmap {
         match &self.slots {
-            Slots::Made(slots) => slots.clone(),
+            Slots::Computed(slots) => slots.clone(),
             Slots::Union(lists, incomplete) => {
                 let mut set = RoaringBitmap::new();
                 for posting in lists.postings(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
@@ -183,7 +186,7 @@ impl<'a> Set<'a> {
     /// Retains in `candidates` only the slots of this set. A single list is intersected without being copied.
     async fn intersect(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         match &self.slots {
-            Slots::Made(slots) => *candidates &= slots,
+            Slots::Computed(slots) => *candidates &= slots,
             Slots::Union(Lists::One(Posting::Set(slots)), None) => slots.intersect(candidates),
             Slots::Union(..) => *candidates &= self.to_bitmap(postings, work).await,
         }
@@ -193,7 +196,7 @@ impl<'a> Set<'a> {
     /// Removes the slots of the set from the candidates.
     async fn subtract_from(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         let Slots::Union(lists, incomplete) = &self.slots else {
-            if let Slots::Made(slots) = &self.slots {
+            if let Slots::Computed(slots) = &self.slots {
                 *candidates -= slots;
             }
             return work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
@@ -215,8 +218,8 @@ impl<'a> QueryPlan<'a> {
     /// Plans a selection over a snapshot.
     pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> QueryPlan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
-        let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, nothing: false };
-        // A name with its namespace is one key, and nothing is cheaper.
+        let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, selects_nothing: false };
+        // A name with its namespace is one key, and no other lookup is cheaper.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
             plan.add_field(term, namespace, work).await;
@@ -229,15 +232,15 @@ impl<'a> QueryPlan<'a> {
             plan.include.push(Set::union(lists, snapshot.postings(), PlanTerm::Namespace(namespace), work).await);
         }
         plan.include.sort_by_key(|set| set.cost);
-        plan.nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
+        plan.selects_nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
         plan
     }
 
-    /// Adds the sets for a term of a field.
+    /// Adds the set for a requirement on a field. `namespace` is that of the selection.
     async fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>, work: &mut Work) {
         if term.field == FieldRef::Empty {
-            // Reads as "" for every object, so the term matches all of them or none.
-            self.nothing |= !term.matches_absent();
+            // The field is "" for every object, so the term matches all of them or none.
+            self.selects_nothing |= !term.matches_absent();
             return;
         }
         let includes = !term.operator.is_negative();
@@ -257,7 +260,7 @@ impl<'a> QueryPlan<'a> {
         self.add(set, includes, part, work).await;
     }
 
-    /// The set of objects with one of these values.
+    /// The set of objects that have one of these values in the field of the term. `namespace` is that of the selection.
     async fn some_of(
         &self,
         term: &'a FieldTerm,
@@ -267,7 +270,7 @@ impl<'a> QueryPlan<'a> {
     ) -> Set<'a> {
         let about = PlanTerm::Field(term);
         let lists = match term.field {
-            FieldRef::Name => return Set::made(self.named(values, namespace, work).await, about),
+            FieldRef::Name => return Set::computed(self.slots_of_names(values, namespace, work).await, about),
             FieldRef::Namespace => Lists::Namespaces(values),
             FieldRef::Field(index) => Lists::FieldIn(index, values),
             FieldRef::Empty => Lists::None,
@@ -275,8 +278,8 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, self.snapshot.postings(), about, work).await
     }
 
-    /// The set of objects with a value that the operator accepts. Every value is tested: an index of values has no
-    /// order.
+    /// The set of objects with a value that the operator accepts. Every value is tested: the index has them in the
+    /// order of their texts, which is of no use to such an operator.
     async fn accepted(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = PlanTerm::Field(term);
         if let FieldRef::Field(index) = term.field {
@@ -290,11 +293,12 @@ impl<'a> QueryPlan<'a> {
             }
             work.spend(STEPS_OF_LOOKUP).await;
         }
-        Set::made(slots, about)
+        Set::computed(slots, about)
     }
 
-    /// Adds an included or excluded set. Values that are not indexed are in no set of the index, so their objects
-    /// remain candidates in both cases.
+    /// Adds a set that must contain an object (`includes`) or must not. `part` is what the requirement reads of an
+    /// object. Objects whose `part` is not indexed are in no list of the index, so they remain candidates in both
+    /// cases. `None`: it is always indexed.
     async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<IndexedPart>, work: &mut Work) {
         work.spend(STEPS_OF_LOOKUP).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
@@ -310,8 +314,8 @@ impl<'a> QueryPlan<'a> {
         if includes { self.include.push(set) } else { self.exclude.push(set) }
     }
 
-    /// The set of objects with one of these names.
-    async fn named(&self, names: &[String], namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
+    /// The slots of the objects with one of these names, in a namespace or (`None`) in all of them.
+    async fn slots_of_names(&self, names: &[String], namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
         let postings = self.snapshot.postings();
         let probes = match namespace {
             Some(_) => names.len(),
@@ -328,7 +332,8 @@ impl<'a> QueryPlan<'a> {
             }
             return slots;
         }
-        // A name with a slash or without text is no name; joined with a namespace it could meet another key.
+        // Skips values that are not names: a value with a slash, joined with a namespace, could be the key of another
+        // object.
         for name in names.iter().filter(|name| !name.contains('/') && !name.is_empty()) {
             let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, name).as_str());
             match namespace {
@@ -342,7 +347,7 @@ impl<'a> QueryPlan<'a> {
         slots
     }
 
-    /// The set of objects with a non-empty value.
+    /// The set of objects in which the field of the term has a non-empty value.
     async fn not_empty(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = PlanTerm::Field(term);
         let postings = self.snapshot.postings();
@@ -355,7 +360,7 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, postings, about, work).await
     }
 
-    /// Adds the sets for a requirement on a label.
+    /// Adds the set for a requirement on a label.
     async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
         let key = &*requirement.key;
         let lists = match requirement.operator.values() {
@@ -370,7 +375,7 @@ impl<'a> QueryPlan<'a> {
 
     /// Runs the plan and returns the selected slots.
     pub async fn hits(&self, work: &mut Work) -> Hits {
-        if self.nothing {
+        if self.selects_nothing {
             return Hits::Slots(RoaringBitmap::new());
         }
         if self.include.is_empty() && self.exclude.is_empty() {
@@ -423,9 +428,10 @@ impl<'a> QueryPlan<'a> {
         selected
     }
 
-    /// The number of objects that the plan begins with: the smallest included set, or all objects.
+    /// The number of objects that the plan begins with: those of the smallest included set, or all objects of the
+    /// namespace or of the store.
     pub fn candidates(&self) -> u64 {
-        if self.nothing {
+        if self.selects_nothing {
             return 0;
         }
         match (self.include.first(), &self.selection.namespace) {
@@ -435,12 +441,12 @@ impl<'a> QueryPlan<'a> {
         }
     }
 
-    /// The plan as one line: the order of the intersections, and the number of objects of each part. `less` marks what
-    /// is removed, and `compared one by one` is the number of objects that are not completely indexed. `fields` are
-    /// those of the resource, for their labels.
+    /// The plan as one line: the requirements in the order of their intersection, each with its number of objects.
+    /// `less` marks objects that are removed. `compared one by one` is the number of objects that are not completely
+    /// indexed. `fields` are those of the resource, for their labels.
     pub fn explain(&self, fields: &[Field]) -> String {
-        // A field that no object has rules everything out without a set of its own.
-        if self.nothing && self.include.first().is_none_or(|set| set.cost > 0) {
+        // A requirement on `FieldRef::Empty` excludes all objects and has no set that could be shown.
+        if self.selects_nothing && self.include.first().is_none_or(|set| set.cost > 0) {
             return "nothing".to_owned();
         }
         let included = self.include.iter().map(|set| format!("{} ({})", set.about.in_words(fields), set.cost));
@@ -458,12 +464,12 @@ impl<'a> QueryPlan<'a> {
     }
 }
 
-/// The work of testing one object.
+/// The steps to test one object.
 pub(super) fn steps_of_test(selection: &CompactSelection) -> u64 {
     STEPS_OF_OBJECT + selection.requirements() as u64
 }
 
-/// Whether a term selects objects without a namespace, by one empty value.
+/// Whether a term compares the namespace with the empty value alone: that of cluster-scoped objects.
 fn is_no_namespace(term: &FieldTerm, values: &[String]) -> bool {
     term.field == FieldRef::Namespace && matches!(values, [value] if value.is_empty())
 }

@@ -6,7 +6,8 @@ use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, TestedValues};
 use crate::store::Object;
 
-/// A requirement on a field whose label `extract::Extractor` has resolved. Requests have one value, Views have sets.
+/// A requirement on a field whose label `extract::Extractor` has resolved. Field selectors of requests compare with one
+/// value, those of Views also with several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldTerm {
     /// The field.
@@ -46,14 +47,14 @@ impl AccessPath {
 }
 
 impl Selection {
-    /// Whether it has a label or field requirement.
+    /// Whether the selection has a label or field requirement. A namespace does not count.
     pub fn is_selective(&self) -> bool {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
     }
 
     /// The approximate memory of the requirements, in bytes.
     pub fn held_bytes(&self) -> usize {
-        // Each text is allocated for itself.
+        // Each string has an allocation of its own.
         const TEXT: usize = size_of::<String>() + 16;
         let texts = |values: &[String]| values.iter().map(|value| TEXT + value.len()).sum::<usize>();
         let labels = self.labels.requirements.iter().map(|requirement| {
@@ -63,7 +64,7 @@ impl Selection {
         labels.sum::<usize>() + fields.sum::<usize>()
     }
 
-    /// How the selected objects are found: through an index, or by a scan.
+    /// How the selected objects are found: through an index, or by a scan because nothing narrows the selection.
     pub fn access(&self) -> AccessPath {
         let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.matches_absent();
         let narrowed =
@@ -71,8 +72,8 @@ impl Selection {
         if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
-    /// Whether the selection has the object. This is the reference: results of plans and events of watches must agree
-    /// with it.
+    /// Whether the selection selects the object. This is the reference: results of plans and events of watches must
+    /// agree with it.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
@@ -81,8 +82,8 @@ impl Selection {
 }
 
 impl Selection {
-    /// The selection with as few requirements as possible. A client may repeat one thousands of times, and each takes
-    /// time in planning and comparison, and memory.
+    /// The selection with as few requirements as possible. A client may repeat a requirement thousands of times, and
+    /// each one takes memory, and time in planning and comparison.
     #[must_use]
     pub fn simplified(mut self) -> Selection {
         let mut bounds: HashMap<(&str, OperatorName), Operator> = HashMap::new();
@@ -107,7 +108,8 @@ impl Selection {
         self
     }
 
-    /// Merges terms about the same field, and drops repeated ones.
+    /// Merges terms about the same field, and drops repeated ones. The values of `NotIn` are united. Those of `In` are
+    /// intersected for fields with exactly one value.
     fn simplify_fields(&mut self) {
         let mut fields: Vec<FieldTerm> = Vec::new();
         let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
@@ -127,7 +129,7 @@ impl Selection {
                     None
                 }
                 TestedValues::Listed(_) if term.operator.is_negative() => Some(false),
-                // An attribute with one value is in both sets if it is in their intersection.
+                // A field with one value is in two sets if that value is in their intersection.
                 TestedValues::Listed(_) if is_one => Some(true),
                 TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => None,
             };
@@ -162,13 +164,13 @@ impl FieldTerm {
         FieldTerm { field, operator }
     }
 
-    /// The one value that the term demands, if there is exactly one.
+    /// The value that the field must have; `None` if the term accepts other values or several.
     pub fn equals(&self) -> Option<&str> {
         self.operator.demanded()
     }
 
-    /// On a many-valued field `In` means "some value", `NotIn` means "no value". Nothing matches an object whose values
-    /// are unknown.
+    /// Whether the object satisfies the term. On a field with several values, `In` means "some value" and `NotIn` means
+    /// "no value". An object whose values are unknown satisfies no term.
     pub fn matches(&self, object: &Object) -> bool {
         match self.field {
             FieldRef::Name => self.operator.matches_field(|found| found(object.name())),

@@ -23,6 +23,7 @@ pub struct ContinueToken {
 #[error("invalid continue token: {0}")]
 pub struct TokenError(String);
 
+/// The version of the format of a token.
 const SHAPE: &str = "meta.k8s.io/v1";
 
 impl ContinueToken {
@@ -33,8 +34,9 @@ impl ContinueToken {
         URL_SAFE_NO_PAD.encode(text)
     }
 
-    /// The token of a page that follows the object with this key, which is relative to the request. With a slash in
-    /// front, as kube-apiserver's cache makes them; its store makes them without.
+    /// The token of a page that begins after the object with this key. The key is relative to the request, as
+    /// [`ContinueToken::key`] describes. The token has a slash before the key, like tokens from the watch cache of
+    /// kube-apiserver. Tokens that it makes from etcd have none.
     pub fn after(version: Version, key: &str) -> ContinueToken {
         ContinueToken { version: Some(version), start: format!("/{key}\0") }
     }
@@ -51,14 +53,14 @@ impl ContinueToken {
     /// kube-apiserver's message for each defect.
     pub fn decode(text: &str) -> Result<ContinueToken, TokenError> {
         let invalid = |problem: String| TokenError(format!("continue key is not valid: {problem}"));
-        // Go's decoder passes over line breaks.
-        let text: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+        // Go's decoder ignores line breaks.
+        let text: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
         let bytes = URL_SAFE_NO_PAD.decode(&text).map_err(|error| {
             let offset = match error {
                 base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol { offset, .. } => {
                     offset
                 }
-                // One letter too many: Go reports the offset of its group of four.
+                // One character too many: Go reports the offset of its group of four.
                 base64::DecodeError::InvalidLength(length) => length.saturating_sub(1) / 4 * 4,
                 base64::DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
             };
@@ -90,7 +92,8 @@ impl ContinueToken {
         if start.is_empty() {
             return Err(invalid(format!("encoded start key empty (version {SHAPE})")));
         }
-        // Upstream cleans the path and refuses a key that this changes, so that no token leaves its prefix.
+        // Upstream cleans the path and rejects a key that this changes, so that no token leaves the prefix of its
+        // resource.
         let token = ContinueToken { version, start };
         let unclean = token.key().split('/').any(|segment| segment == ".." || segment == "." || segment.is_empty());
         if unclean {
@@ -100,7 +103,8 @@ impl ContinueToken {
     }
 }
 
-/// Go's name of a JSON value that is no object; `null` counts as an empty one.
+/// Go's name for the type of a JSON value that is not an object. `None` for an object, and for `null`, which Go reads
+/// as an empty object.
 fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
     match document {
         Value::Object(_) | Value::Null => None,
@@ -111,7 +115,8 @@ fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
     }
 }
 
-/// Go's error for invalid JSON, in the common cases: truncated, trailing data, other bytes.
+/// Go's error for `bytes`, which are not valid JSON. It is exact in the common cases: truncated JSON, data after it,
+/// and bytes that are not JSON at all. `error` is the error of serde_json for them.
 fn json_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

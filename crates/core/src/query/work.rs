@@ -8,17 +8,19 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Steps between two yields, of some ten nanoseconds each: half a millisecond.
+/// The maximum number of steps between two yields. A step takes some ten nanoseconds, so this is about half a
+/// millisecond.
 const MOST_STEPS: u64 = 1 << 16;
 
-/// Counts steps.
+/// Counts the steps of one request.
 #[derive(Debug, Default)]
 pub struct Work {
+    /// The steps since the last yield.
     steps: u64,
 }
 
 impl Work {
-    /// Counts steps, and yields when they have used up a slice.
+    /// Counts steps, of some ten nanoseconds each. Yields to other tasks after [`MOST_STEPS`].
     pub(super) async fn spend(&mut self, steps: u64) {
         self.steps = self.steps.saturating_add(steps);
         if self.steps < MOST_STEPS {

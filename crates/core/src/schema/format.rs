@@ -21,7 +21,7 @@ pub fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
 
-/// The check for a format; `None` for an unknown format, which accepts everything.
+/// The function that checks a format; `None` for an unknown format, which accepts every string.
 fn check_of(format: &str) -> Option<fn(&str) -> bool> {
     Some(match &*format.replace('-', "") {
         "bsonobjectid" => |text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -57,6 +57,7 @@ fn check_of(format: &str) -> Option<fn(&str) -> bool> {
 /// A pattern of this file, compiled once.
 type Pattern = LazyLock<Regex>;
 
+/// Whether a pattern matches a text. Patterns with `^` and `$` match the whole of it.
 fn fits(pattern: &Pattern, text: &str) -> bool {
     pattern.is_match(text)
 }
@@ -97,11 +98,12 @@ static WORDY_DURATION: Pattern = LazyLock::new(|| {
     )
 });
 
+/// Whether a text is a host name of at most 255 bytes, with labels of at most 63 bytes, as strfmt checks it.
 fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && fits(&HOSTNAME, text) && text.split('.').all(|label| label.len() <= 63)
 }
 
-/// Whether Go's `url.ParseRequestURI` accepts the text: an absolute path, or a scheme with a rest.
+/// Whether Go's `url.ParseRequestURI` accepts the text: an absolute path, a scheme and `:` before any text, or `*`.
 fn is_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
         return false;
@@ -132,11 +134,13 @@ fn is_uri(text: &str) -> bool {
     port_is_number && host_is_clean && escapes_are_whole(path) && escapes_are_whole(authority)
 }
 
+/// Whether two hexadecimal digits follow each `%`.
 fn escapes_are_whole(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether a text is an email address: `a@b` or `Name <a@b>`, with atoms or a quoted text on the left.
+/// Whether a text is an email address: `a@b` or `Name <a@b>`. The part before `@` is a quoted string, or atoms
+/// (RFC 5322) that are joined by dots.
 fn is_email(text: &str) -> bool {
     let text = text.trim();
     let address = match text.strip_suffix('>') {
@@ -158,7 +162,7 @@ fn is_email(text: &str) -> bool {
     (is_quoted || local.split('.').all(is_atom)) && (is_literal || domain.split('.').all(is_atom))
 }
 
-/// Parses an IP address as older Go versions do: leading zeros in IPv4 are decimal.
+/// Parses an IP address as older Go versions do: numbers of IPv4 may have leading zeros, and are decimal then too.
 fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();
@@ -174,6 +178,7 @@ fn sloppy_ip(text: &str) -> Option<IpAddr> {
     }
 }
 
+/// Whether a text is an IP address, `/`, and a prefix length that the address can have.
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let largest = match sloppy_ip(address) {
@@ -197,8 +202,9 @@ fn is_mac(text: &str) -> bool {
     all_fit && matches!(groups * digits / 2, 6 | 8 | 20)
 }
 
+/// Whether a text is a UUID. `version`: the digit of the version that it must have, in ASCII; `None`: any.
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
-    // Each of the four dashes may be missing.
+    // Upstream accepts UUIDs in which any of the four dashes is missing.
     let mut digits = Vec::with_capacity(32);
     for byte in text.bytes() {
         match byte {
@@ -219,6 +225,7 @@ fn without_blanks_and_dashes(text: &str) -> Vec<u8> {
     text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'-').collect()
 }
 
+/// Whether a text is an ISBN of ten digits with a valid check digit, in which `X` is 10.
 fn is_isbn10(text: &str) -> bool {
     let digits = without_blanks_and_dashes(text);
     let Some((last, first)) = digits.split_last() else { return false };
@@ -229,6 +236,7 @@ fn is_isbn10(text: &str) -> bool {
     digits.iter().zip(1..).map(|(byte, weight)| weight * value(byte)).sum::<u32>() % 11 == 0
 }
 
+/// Whether a text is an ISBN of thirteen digits with a valid check digit.
 fn is_isbn13(text: &str) -> bool {
     let digits = without_blanks_and_dashes(text);
     digits.len() == 13
@@ -242,6 +250,7 @@ fn is_isbn13(text: &str) -> bool {
             == 0
 }
 
+/// Whether the digits of a text are the number of a credit card with a valid check digit. Other characters are ignored.
 fn is_credit_card(text: &str) -> bool {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let sum: u32 = digits
@@ -275,13 +284,15 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
+/// Whether a text is a date and a time of day with `T` between them, in either case. What follows a second `T` is
+/// ignored, as upstream.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
     parts.next().is_some_and(is_date) && parts.next().is_some_and(|time| fits(&TIME, time))
 }
 
-/// Whether `time.ParseDuration` takes a text, or it has units in words, such as `3 days`.
+/// Whether Go's `time.ParseDuration` accepts a text, or the text contains a number and a unit, such as `3 days`.
 fn is_duration(text: &str) -> bool {
     fits(&GO_DURATION, text) || fits(&WORDY_DURATION, text)
 }

@@ -13,7 +13,7 @@ use crate::selector::syntax::{
 };
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Bytes of all annotations together, keys and values (apimachinery `TotalAnnotationSizeLimitB`).
+/// The maximum bytes of the keys and values of all annotations (apimachinery `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// The syntax of a kind's object names.
@@ -30,7 +30,7 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// The errors of a name.
+    /// The messages about an invalid name; none if the name is valid.
     pub fn errors(self, name: &str) -> Vec<String> {
         match self {
             NameRule::DnsSubdomain => dns_subdomain_errors(name),
@@ -52,7 +52,7 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldE
             return vec![FieldError::with_value(FieldErrorType::TypeInvalid, "metadata", other, "must be an object")];
         }
     };
-    names(metadata, scope, name_rule, &mut problems);
+    validate_names(metadata, scope, name_rule, &mut problems);
     let generation = metadata.get("generation").unwrap_or(&Value::Null);
     match generation {
         Value::Null => {}
@@ -62,23 +62,23 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldE
             problems.push(FieldError::with_value(FieldErrorType::Invalid, "metadata.generation", other, detail));
         }
     }
-    labels(metadata, &mut problems);
-    annotations(metadata, &mut problems);
-    owners(metadata, &mut problems);
-    finalizers(metadata, &mut problems);
+    validate_labels(metadata, &mut problems);
+    validate_annotations(metadata, &mut problems);
+    validate_owners(metadata, &mut problems);
+    validate_finalizers(metadata, &mut problems);
     problems
 }
 
-/// Validates name, generateName and namespace.
-fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<FieldError>) {
-    let Some(name) = text(metadata, "name", problems) else { return };
+/// Validates name and namespace. `scope` is that of the object's kind.
+fn validate_names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<FieldError>) {
+    let Some(name) = string_member(metadata, "name", problems) else { return };
     if name.is_empty() {
         let detail = "name or generateName is required";
         problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.name", detail));
     }
     let errors = if name.is_empty() { Vec::new() } else { name_rule.errors(name) };
     problems.extend(invalid("metadata.name", name, errors));
-    let Some(namespace) = text(metadata, "namespace", problems) else { return };
+    let Some(namespace) = string_member(metadata, "namespace", problems) else { return };
     match (scope, namespace.is_empty()) {
         (Scope::Namespaced, true) => {
             problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.namespace", ""));
@@ -95,19 +95,19 @@ fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, probl
 }
 
 /// Validates labels.
-fn labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
-    for (key, value) in texts(metadata, "labels", problems) {
+fn validate_labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+    for (key, value) in string_entries(metadata, "labels", problems) {
         problems.extend(invalid("metadata.labels", key, label_key_errors(key)));
         problems.extend(invalid("metadata.labels", value, label_value_errors(value)));
     }
 }
 
 /// Validates annotations: their keys and their total size.
-fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+fn validate_annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let mut size = 0;
-    for (key, value) in texts(metadata, "annotations", problems) {
+    for (key, value) in string_entries(metadata, "annotations", problems) {
         size += key.len() + value.len();
-        // Case is free in annotation keys, also in the prefix.
+        // Unlike keys of labels, keys of annotations may have upper-case letters in the prefix.
         problems.extend(invalid("metadata.annotations", key, label_key_errors(&key.to_lowercase())));
     }
     if size > ANNOTATIONS_MAX {
@@ -117,10 +117,10 @@ fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
 }
 
 /// Validates ownerReferences.
-fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+fn validate_owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
-    let owners = list(metadata, "ownerReferences", problems);
+    let owners = list_member(metadata, "ownerReferences", problems);
     for (index, owner) in owners.iter().enumerate() {
         let Some(owner) = owner.as_object() else {
             let field = format!("{path}[{index}]");
@@ -162,8 +162,8 @@ fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
 }
 
 /// Validates finalizers.
-fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
-    for (index, finalizer) in list(metadata, "finalizers", problems).iter().enumerate() {
+fn validate_finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+    for (index, finalizer) in list_member(metadata, "finalizers", problems).iter().enumerate() {
         match finalizer.as_str() {
             Some(text) => problems.extend(invalid("metadata.finalizers", text, label_key_errors(text))),
             None => {
@@ -179,7 +179,7 @@ fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     }
 }
 
-/// Errors about a value that breaks rules.
+/// An error about `value` in the given field for each of these messages.
 fn invalid(field: &str, value: &str, errors: Vec<String>) -> Vec<FieldError> {
     errors
         .into_iter()
@@ -187,8 +187,9 @@ fn invalid(field: &str, value: &str, errors: Vec<String>) -> Vec<FieldError> {
         .collect()
 }
 
-/// A string member; empty if missing or null. Another type is an error.
-fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> Option<&'a str> {
+/// The member `name` of metadata as a string; empty if it is missing or null. `None`, and an error in `problems`, if it
+/// has another type.
+fn string_member<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> Option<&'a str> {
     match metadata.get(name) {
         None | Some(Value::Null) => Some(""),
         Some(Value::String(text)) => Some(text),
@@ -200,8 +201,9 @@ fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Fie
     }
 }
 
-/// The entries of a map of strings. Another type is an error and left out.
-fn texts<'a>(
+/// The entries of the member `name` of metadata, a map of strings such as `labels`. Adds an error for each value of
+/// another type, and leaves it out.
+fn string_entries<'a>(
     metadata: &'a Map<String, Value>,
     name: &str,
     problems: &mut Vec<FieldError>,
@@ -229,8 +231,9 @@ fn texts<'a>(
     texts
 }
 
-/// A list member; an error if it is something else.
-fn list<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
+/// The elements of the member `name` of metadata, a list. There are none if it is missing or null. Another type adds an
+/// error.
+fn list_member<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match metadata.get(name) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items,

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-/// Finds the schema that a `$ref` names; the text is the reference as written, such as
+/// Finds the schema that a `$ref` names; `None` if there is none. The argument is the reference as written, such as
 /// `#/components/schemas/io.k8s.api.core.v1.PodSpec`.
 pub type Resolve<'a> = &'a dyn Fn(&str) -> Option<&'a Value>;
 
@@ -20,42 +20,46 @@ pub fn reference_name(reference: &str) -> &str {
     reference.rsplit('/').next().unwrap_or(reference)
 }
 
-/// References that refer to references, at most. Longer chains are a loop.
+/// The maximum number of references that are followed from one schema. Longer chains are a loop.
 const MAX_REFERENCES: usize = 16;
 
-/// A schema and, when it refers to another one, that one too. A keyword beside the reference wins.
+/// A schema, with the definition that it refers to, if it refers to one. A keyword of the schema itself takes
+/// precedence over the same keyword of the definition.
 #[derive(Clone, Copy)]
 pub struct SchemaNode<'a> {
     own: &'a Value,
+    /// The definition, after following references to references.
     target: Option<&'a Value>,
-    /// The definition's name when there is a reference.
+    /// The name in the first reference.
     name: Option<&'a str>,
     resolve: Resolve<'a>,
 }
 
 impl<'a> SchemaNode<'a> {
-    /// A schema with a function that resolves its references. A broken reference is no restriction.
+    /// A schema with a function that resolves its references. A reference that cannot be resolved restricts nothing.
     pub fn new(schema: &'a Value, resolve: Resolve<'a>) -> SchemaNode<'a> {
         let mut node = SchemaNode { own: schema, target: None, name: None, resolve };
-        let mut place = schema;
+        let mut current = schema;
         for _ in 0..MAX_REFERENCES {
-            let Some(reference) = reference(place) else { break };
+            let Some(reference) = reference(current) else { break };
             node.name.get_or_insert(reference_name(reference));
             let Some(target) = resolve(reference) else { break };
             node.target = Some(target);
-            place = target;
+            current = target;
         }
         node
     }
 
     /// The value of a keyword; null counts as absent.
     pub fn get(&self, keyword: &str) -> Option<&'a Value> {
+        // The `allOf` around a reference is part of the reference.
         let hides_all_of = keyword == "allOf" && reference(self.own).is_some();
         let own = self.own.get(keyword).filter(|_| !hides_all_of);
         own.or_else(|| self.target?.get(keyword)).filter(|value| !value.is_null())
     }
 
-    /// The name of the referenced definition, such as `io.k8s.apimachinery.pkg.api.resource.Quantity`.
+    /// The name of the referenced definition, such as `io.k8s.apimachinery.pkg.api.resource.Quantity`; `None` without a
+    /// reference.
     pub fn definition(&self) -> Option<&'a str> {
         self.name
     }
@@ -65,7 +69,7 @@ impl<'a> SchemaNode<'a> {
         self.get(keyword).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The string of a keyword.
+    /// The value of a keyword, if it is a string.
     pub fn text(&self, keyword: &str) -> Option<&'a str> {
         self.get(keyword)?.as_str()
     }
@@ -75,7 +79,7 @@ impl<'a> SchemaNode<'a> {
         self.get("properties")?.as_object()
     }
 
-    /// The schema of one declared property.
+    /// The schema of a property; `None` if the schema does not declare it.
     pub fn property(&self, name: &str) -> Option<SchemaNode<'a>> {
         self.properties()?.get(name).map(|schema| self.child(schema))
     }
@@ -92,24 +96,24 @@ impl<'a> SchemaNode<'a> {
         }
     }
 
-    /// The schema of every item of a list.
+    /// The schema of the items of a list; `None` if the schema does not restrict them.
     pub fn items(&self) -> Option<SchemaNode<'a>> {
         self.get("items").filter(|schema| schema.is_object()).map(|schema| self.child(schema))
     }
 
-    /// The schemas of `allOf`, `anyOf` or `oneOf`.
+    /// The schemas of the keyword `allOf`, `anyOf` or `oneOf`; none without that keyword.
     pub fn alternatives(&self, keyword: &str) -> Vec<SchemaNode<'a>> {
         let schemas = self.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         schemas.iter().map(|schema| self.child(schema)).collect()
     }
 
-    /// The schema of a part of this one.
+    /// The given schema, which is a part of this one, with the same resolver of references.
     pub fn child(&self, schema: &'a Value) -> SchemaNode<'a> {
         SchemaNode::new(schema, self.resolve)
     }
 }
 
-/// `additionalProperties`.
+/// The value of `additionalProperties`: what the schema says about undeclared properties.
 pub enum Additional<'a> {
     /// Absent: structural schemas prune undeclared properties, and validation accepts them.
     Absent,
@@ -117,11 +121,12 @@ pub enum Additional<'a> {
     Anything,
     /// `false`.
     Forbidden,
-    /// A schema for each.
+    /// A schema for every undeclared property.
     Schema(SchemaNode<'a>),
 }
 
-/// The name of the definition that a schema refers to.
+/// The reference of a schema as written: its `$ref`, or the `$ref` of an `allOf` with one element. `None` if it refers
+/// to nothing.
 fn reference(schema: &Value) -> Option<&str> {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return Some(reference);

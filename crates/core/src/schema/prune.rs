@@ -15,7 +15,8 @@ pub fn prune(object: &mut Value, schema: SchemaNode<'_>) {
 }
 
 /// Brings an object of a built-in kind into the form after decoding into Go structs. Unknown fields and nulls are
-/// removed, and a quantity written as a number becomes a text. An object without declared properties stays whole.
+/// removed, and a quantity written as a number becomes a string. Objects whose schema declares no properties keep all
+/// members.
 pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
     match object {
         Value::Object(members) => {
@@ -48,13 +49,14 @@ pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
     }
 }
 
+/// Whether a value is a whole object of the API, whose apiVersion, kind and metadata are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IsResource {
     Yes,
     No,
 }
 
-/// Removes unknown members of a value, and of its members.
+/// Removes undeclared members of a value, at all levels. `None`: nothing is declared, so all members are removed.
 fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsResource) {
     let keeps_unknown = schema.is_some_and(|schema| schema.is("x-kubernetes-preserve-unknown-fields"));
     match value {
@@ -67,7 +69,8 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
             match (schema.property(name), schema.additional()) {
                 (Some(property), _) => prune_at(member, Some(property), IsResource::No),
                 (None, Additional::Schema(additional)) => prune_at(member, Some(additional), IsResource::No),
-                // `true` has no schema behind it: upstream prunes below it as below nothing.
+                // `additionalProperties: true` keeps the member, but declares nothing about its content, which upstream
+                // then prunes.
                 (None, Additional::Anything) => prune_at(member, None, IsResource::No),
                 (None, _) => return keeps_unknown,
             }
@@ -75,7 +78,7 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
         }),
         Value::Array(items) => {
             let item_schema = schema.and_then(|schema| schema.items());
-            // Below preserved fields an item without a schema is left alone.
+            // With preserved unknown fields, items without a schema stay as they are.
             if item_schema.is_none() && keeps_unknown {
                 return;
             }
@@ -91,8 +94,8 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
     }
 }
 
-/// Skips items of a preserved list, which are preserved themselves; only what their schema declares is pruned further
-/// down.
+/// Keeps all members of an item of a list with `x-kubernetes-preserve-unknown-fields`. Prunes only below those members
+/// that the schema of the item declares.
 fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {

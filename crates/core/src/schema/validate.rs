@@ -1,9 +1,9 @@
 //! Validates a value against a schema, with kube-apiserver's messages (kube-openapi `validation/validate`, translated
 //! as apiextensions `apiserver/validation` does).
 //!
-//! Checks run in upstream's order, and as upstream, the count of passed checks decides which alternative of `anyOf` and
-//! `oneOf` is quoted. Also here: duplicates in lists of type `set` and `map`, and the type fields of embedded
-//! resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
+//! Checks run in upstream's order. As upstream, the number of passed checks decides which alternative of `anyOf` and
+//! `oneOf` has its errors reported. Also here: duplicates in lists of type `set` and `map`, and the type fields of
+//! embedded resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,20 +21,21 @@ use crate::selector::{FieldError, FieldErrorType};
 /// Validates an object, and returns all errors.
 pub fn validate(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: false };
-    validator.everything(object, schema)
+    validator.all_errors(object, schema)
 }
 
-/// Validates an object of a built-in kind. Bytes may be empty, because Go decodes them, and no pattern is checked.
+/// Validates an object of a built-in kind. Unlike for custom resources, the empty string has the format `byte`: Go
+/// decodes such fields, and checks no pattern.
 pub fn validate_built_in(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: true };
-    validator.everything(object, schema)
+    validator.all_errors(object, schema)
 }
 
 /// The result of one schema for one value.
 #[derive(Default)]
 struct Outcome {
     problems: Vec<FieldError>,
-    /// How many checks passed, counted as upstream counts.
+    /// The number of passed checks, counted as upstream counts them.
     matches: usize,
 }
 
@@ -47,7 +48,7 @@ impl Outcome {
         }
     }
 
-    /// Adds an error that is new.
+    /// Adds an error, unless the same one was added before.
     fn add(&mut self, problem: FieldError) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -59,7 +60,7 @@ impl Outcome {
     }
 }
 
-/// A number as a Go decoder holds it: an integer of 64 bits where it fits and has no fraction written.
+/// A number as a Go decoder stores it: an int64 if it is written without a fraction and fits, otherwise a float64.
 #[derive(Clone, Copy)]
 enum Numeral {
     Integer(i64),
@@ -67,12 +68,13 @@ enum Numeral {
 }
 
 impl Numeral {
-    /// The number of a value.
+    /// The number of a JSON value; `None` for other types.
     fn from_json(value: &Value) -> Option<Numeral> {
         let Value::Number(number) = value else { return None };
         Some(number.as_i64().map_or_else(|| Numeral::Float(number.as_f64().unwrap_or_default()), Numeral::Integer))
     }
 
+    /// The number as a float, which can be rounded.
     fn float(self) -> f64 {
         match self {
             Numeral::Integer(integer) => integer as f64,
@@ -80,6 +82,7 @@ impl Numeral {
         }
     }
 
+    /// The number as Go's `%v` prints it.
     fn text(self) -> String {
         match self {
             Numeral::Integer(integer) => integer.to_string(),
@@ -89,22 +92,24 @@ impl Numeral {
 }
 
 struct Validator {
+    /// The compiled form of each `pattern`, or the error of the compiler in one line.
     patterns: RefCell<HashMap<String, Result<Regex, String>>>,
     /// Whether the empty text has the format `byte`.
     empty_bytes: bool,
 }
 
 impl Validator {
-    /// Validates an object against all keywords, with lists and embedded objects.
-    fn everything(&self, object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
-        let mut problems = self.value(object, schema, "").problems;
-        lists(object, schema, "", &mut problems);
-        embedded(object, schema, "", &mut problems);
+    /// All errors of an object: of its keywords, of lists of type `set` and `map`, and of embedded resources.
+    fn all_errors(&self, object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
+        let mut problems = self.validate_value(object, schema, "").problems;
+        check_list_types(object, schema, "", &mut problems);
+        check_embedded_resources(object, schema, "", &mut problems);
         problems
     }
 
-    /// Validates a value against a schema.
-    fn value(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
+    /// Validates a value, and everything below it, against all keywords of a schema. `path` is the path of the value in
+    /// the document; empty for the document itself.
+    fn validate_value(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if value.is_null() {
             if has_type_check(schema) {
@@ -112,18 +117,18 @@ impl Validator {
             } else {
                 outcome.matches += 1;
             }
-            outcome.problems.extend(enumeration(value, schema, path));
+            outcome.problems.extend(validate_enum(value, schema, path));
             return outcome;
         }
         if has_type_check(schema) {
             outcome.merge(type_check(value, schema, path));
             outcome.matches += 1;
         }
-        outcome.merge(self.combinations(value, schema, path));
+        outcome.merge(self.validate_combinations(value, schema, path));
         outcome.matches += 1;
         match value {
             Value::String(text) => {
-                if let Some(problem) = self.text(text, schema, path) {
+                if let Some(problem) = self.validate_string(text, schema, path) {
                     outcome.add(problem);
                 }
                 outcome.matches += 1;
@@ -137,22 +142,22 @@ impl Validator {
             }
             Value::Number(_) => {
                 if let Some(numeral) = Numeral::from_json(value) {
-                    outcome.merge(number(numeral, schema, path));
+                    outcome.merge(validate_number(numeral, schema, path));
                 }
                 outcome.matches += 1;
             }
             Value::Array(items) => {
-                outcome.merge(self.list(items, schema, path));
+                outcome.merge(self.validate_list(items, schema, path));
                 outcome.matches += 1;
             }
             Value::Null | Value::Bool(_) | Value::Object(_) => {}
         }
-        if let Some(problem) = enumeration(value, schema, path) {
+        if let Some(problem) = validate_enum(value, schema, path) {
             outcome.add(problem);
         }
         outcome.matches += 1;
         if let Value::Object(members) = value {
-            outcome.merge(self.object(members, schema, path));
+            outcome.merge(self.validate_object(members, schema, path));
             outcome.matches += 1;
         }
         outcome.matches += 1;
@@ -160,13 +165,13 @@ impl Validator {
     }
 
     /// Validates allOf, anyOf, oneOf and not.
-    fn combinations(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
+    fn validate_combinations(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let any_of = schema.alternatives("anyOf");
         if !any_of.is_empty() {
             let mut best: Option<Outcome> = None;
             for alternative in any_of {
-                let tried = self.value(value, alternative, path);
+                let tried = self.validate_value(value, alternative, path);
                 let is_valid = tried.is_valid();
                 if is_valid || best.as_ref().is_none_or(|best| tried.matches > best.matches) {
                     best = Some(tried);
@@ -185,7 +190,7 @@ impl Validator {
             let mut best: Option<Outcome> = None;
             let mut valid = 0;
             for alternative in one_of {
-                let tried = self.value(value, alternative, path);
+                let tried = self.validate_value(value, alternative, path);
                 if tried.is_valid() {
                     valid += 1;
                     if valid == 1 {
@@ -211,7 +216,7 @@ impl Validator {
         let count = all_of.len();
         let mut valid = 0;
         for alternative in all_of {
-            let tried = self.value(value, alternative, path);
+            let tried = self.validate_value(value, alternative, path);
             valid += usize::from(tried.is_valid());
             outcome.merge(tried);
         }
@@ -220,7 +225,7 @@ impl Validator {
             outcome.add(error_without_path(format!("{} must validate all the schemas (allOf){none}", quote(path))));
         }
         if let Some(not) = schema.get("not").filter(|not| not.is_object())
-            && self.value(value, schema.child(not), path).is_valid()
+            && self.validate_value(value, schema.child(not), path).is_valid()
         {
             outcome.add(error_without_path(format!("{} must not validate the schema (not)", quote(path))));
         }
@@ -228,13 +233,13 @@ impl Validator {
         outcome
     }
 
-    /// Validates a string.
-    fn text(&self, text: &str, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
+    /// The first error of a string: its length or its pattern.
+    fn validate_string(&self, text: &str, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
         let length = text.chars().count() as u64;
         if let Some(limit) = limit(schema, "maxLength").filter(|limit| length > *limit) {
             let bytes = if limit == 1 { "byte" } else { "bytes" };
             let detail = format!("may not be more than {limit} {bytes}");
-            return Some(FieldError::without_value(FieldErrorType::TooLong, field(path), detail));
+            return Some(FieldError::without_value(FieldErrorType::TooLong, cause_path(path), detail));
         }
         if let Some(limit) = limit(schema, "minLength").filter(|limit| length < *limit) {
             return Some(invalid(path, &quote(text), format!("should be at least {limit} chars long")));
@@ -255,11 +260,11 @@ impl Validator {
     }
 
     /// Validates a list and its elements.
-    fn list(&self, items: &[Value], schema: SchemaNode<'_>, path: &str) -> Outcome {
+    fn validate_list(&self, items: &[Value], schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some(item_schema) = schema.items() {
             for (index, item) in items.iter().enumerate() {
-                outcome.merge(self.value(item, item_schema, &format!("{path}[{index}]")));
+                outcome.merge(self.validate_value(item, item_schema, &format!("{path}[{index}]")));
             }
         }
         let size = items.len() as u64;
@@ -278,7 +283,7 @@ impl Validator {
     }
 
     /// Validates an object and its members.
-    fn object(&self, members: &Map<String, Value>, schema: SchemaNode<'_>, path: &str) -> Outcome {
+    fn validate_object(&self, members: &Map<String, Value>, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let size = members.len() as u64;
         if let Some(limit) = limit(schema, "minProperties").filter(|limit| size < *limit) {
@@ -290,30 +295,31 @@ impl Validator {
         for (name, member) in members {
             if let Some(property) = schema.property(name) {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                outcome.merge(self.value(member, property, &path));
+                outcome.merge(self.validate_value(member, property, &path));
                 continue;
             }
             match schema.additional() {
                 Additional::Schema(additional) => {
-                    outcome.merge(self.value(member, additional, &format!("{path}.{name}")));
+                    outcome.merge(self.validate_value(member, additional, &format!("{path}.{name}")));
                 }
                 Additional::Forbidden => {
                     let detail = format!("{path}.{name} in body is a forbidden property");
-                    outcome.add(FieldError::with_text(FieldErrorType::Invalid, field(path), &quote(name), detail));
+                    outcome.add(FieldError::with_text(FieldErrorType::Invalid, cause_path(path), &quote(name), detail));
                 }
                 Additional::Absent | Additional::Anything => {}
             }
         }
         let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for name in required.iter().filter_map(Value::as_str).filter(|name| !members.contains_key(*name)) {
-            outcome.add(FieldError::without_value(FieldErrorType::Required, field(&format!("{path}.{name}")), ""));
+            outcome.add(FieldError::without_value(FieldErrorType::Required, cause_path(&format!("{path}.{name}")), ""));
         }
         outcome
     }
 }
 
-/// The path of a message as the path of a cause. The document itself has none, which upstream prints as `<nil>`.
-fn field(path: &str) -> String {
+/// The field of a Status cause, from a path as messages have it: without a leading dot, and `<nil>` for the document
+/// itself, as upstream prints it.
+fn cause_path(path: &str) -> String {
     match path.strip_prefix('.').unwrap_or(path) {
         "" => "<nil>".to_owned(),
         path => path.to_owned(),
@@ -321,7 +327,7 @@ fn field(path: &str) -> String {
 }
 
 /// A value as upstream's messages show it: strings quoted, numbers as `%v`, everything else as JSON.
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
@@ -330,9 +336,9 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The error for a value that breaks a rule.
+/// The error for a value that violates a rule. `value` is its form in the message; `rule` follows `PATH in body`.
 fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> FieldError {
-    FieldError::with_text(FieldErrorType::Invalid, field(path), value, format!("{path} in body {rule}"))
+    FieldError::with_text(FieldErrorType::Invalid, cause_path(path), value, format!("{path} in body {rule}"))
 }
 
 /// An error without a path: upstream has only a sentence for it.
@@ -345,26 +351,27 @@ fn too_many(path: &str, size: u64, limit: u64) -> FieldError {
     let items = if limit == 1 { "item" } else { "items" };
     FieldError::with_text(
         FieldErrorType::TooMany,
-        field(path),
+        cause_path(path),
         &size.to_string(),
         format!("must have at most {limit} {items}"),
     )
 }
 
-/// The error for a value of another type.
+/// The error for a value of another type or format than `expected`. `found` is the type or format of the value, or the
+/// value itself; `None`: empty.
 fn wrong_type(path: &str, expected: &str, found: Option<&str>) -> FieldError {
     let found = quote(found.unwrap_or_default());
     let detail = format!("{path} in body must be of type {expected}: {found}");
-    FieldError::with_text(FieldErrorType::TypeInvalid, field(path), &found, detail)
+    FieldError::with_text(FieldErrorType::TypeInvalid, cause_path(path), &found, detail)
 }
 
-/// The number of a keyword such as `maxLength`.
+/// The value of a keyword such as `maxLength`; `None` if it is absent, negative or not a number.
 fn limit(schema: SchemaNode<'_>, keyword: &str) -> Option<u64> {
     let value = schema.get(keyword)?;
     value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
 }
 
-/// The types that a schema names; int-or-string names two.
+/// The types that a schema allows; empty if it allows all. An int-or-string allows two.
 fn types<'a>(schema: SchemaNode<'a>) -> Vec<&'a str> {
     if schema.is("x-kubernetes-int-or-string") {
         return vec!["integer", "string"];
@@ -376,7 +383,8 @@ fn types<'a>(schema: SchemaNode<'a>) -> Vec<&'a str> {
     }
 }
 
-/// The format, unless it is one that this type does not have; those are ignored (apiextensions `formats.go`).
+/// The format of a schema; `None` if it has none, or one that its type does not have. Upstream ignores the latter
+/// (apiextensions `formats.go`).
 fn effective_format<'a>(schema: SchemaNode<'a>) -> Option<&'a str> {
     let format = schema.text("format").filter(|format| !format.is_empty())?;
     let is_known = match types(schema)[..] {
@@ -393,7 +401,8 @@ fn has_type_check(schema: SchemaNode<'_>) -> bool {
     !types(schema).is_empty() || effective_format(schema).is_some()
 }
 
-/// Checks the type and the format of a value.
+/// Checks whether a value has the type and the format of a schema. A success counts as one passed check. The content of
+/// strings is not checked here.
 fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let types = types(schema);
     let passed = Outcome { problems: Vec::new(), matches: 1 };
@@ -424,7 +433,7 @@ fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         if !is_text_or_list && !fits && found_format != format {
             return failed(wrong_type(path, format, Some(found_format)));
         }
-        // Upstream leaves texts with a format to the format check, and with them, oddly, lists.
+        // Upstream leaves strings with a format to the format check. It also accepts lists here, which is odd.
         if is_text_or_list && !is_numeric {
             return passed;
         }
@@ -432,7 +441,8 @@ fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     if fits { passed } else { failed(wrong_type(path, &types.join(","), Some(found))) }
 }
 
-/// Whether a float counts as an integer: within what a double holds exactly, and whole up to rounding.
+/// Whether a float counts as an integer: a double represents all integers up to it exactly, and its fraction is at most
+/// a rounding error.
 fn is_json_integer(float: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     let whole = float.trunc();
@@ -440,10 +450,10 @@ fn is_json_integer(float: f64) -> bool {
 }
 
 /// An error if the value is not in `enum`.
-fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
+fn validate_enum(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
     let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     let equals = |one: &Value| match (Numeral::from_json(one), Numeral::from_json(value)) {
-        // Upstream converts the value to the type of the allowed one, which cuts a fraction off.
+        // Upstream converts the value to the type of the allowed one. For an integer, this removes the fraction.
         (Some(Numeral::Integer(one)), Some(value)) => one as f64 == value.float().trunc(),
         (Some(one), Some(value)) => one.float() == value.float(),
         _ => one == value && !value.is_null(),
@@ -461,11 +471,11 @@ fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<Fiel
         })
         .collect();
     let detail = format!("supported values: {}", texts.join(", "));
-    Some(FieldError::with_text(FieldErrorType::NotSupported, field(path), &shown(value), detail))
+    Some(FieldError::with_text(FieldErrorType::NotSupported, cause_path(path), &format_value(value), detail))
 }
 
-/// Validates a number.
-fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
+/// Validates a number against the range of its type and format, and against multipleOf, minimum and maximum.
+fn validate_number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
     let types = types(schema);
     if let ([kind], format) = (&types[..], effective_format(schema).unwrap_or_default()) {
@@ -482,7 +492,7 @@ fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
             outcome.add(error_without_path(format!("Checked value must be of type {kind} {format} in {path}")));
         }
     }
-    // Beside an integer upstream compares with the bound cut to an integer and prints that.
+    // For an integer, upstream truncates the bound to an integer, compares with that, and prints that.
     let bound = |keyword: &str| {
         let bound = schema.get(keyword)?.as_f64()?;
         Some(match numeral {
@@ -499,7 +509,7 @@ fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
         };
         if factor.float() <= 0.0 {
             let detail = format!("factor MultipleOf declared for {path} must be positive: {}", factor.text());
-            outcome.add(FieldError::with_text(FieldErrorType::Invalid, field(path), &factor.text(), detail));
+            outcome.add(FieldError::with_text(FieldErrorType::Invalid, cause_path(path), &factor.text(), detail));
         } else if !is_multiple {
             outcome.add(invalid(path, &shown, format!("should be a multiple of {}", factor.text())));
         }
@@ -524,38 +534,38 @@ fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
 }
 
 /// Reports duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
-fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
+fn check_list_types(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 if let Some(property) = schema.property(name) {
                     let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    lists(member, property, &path, problems);
+                    check_list_types(member, property, &path, problems);
                 } else if let Additional::Schema(additional) = schema.additional() {
-                    lists(member, additional, &format!("{path}[{name}]"), problems);
+                    check_list_types(member, additional, &format!("{path}[{name}]"), problems);
                 }
             }
         }
         Value::Array(items) => {
             match schema.text("x-kubernetes-list-type") {
-                Some("set") => duplicates(items, path, problems),
+                Some("set") => report_duplicates(items, path, problems),
                 Some("map") => match items.iter().position(|item| !item.is_object() && !item.is_null()) {
                     Some(index) => problems.push(FieldError::with_text(
                         FieldErrorType::Invalid,
                         format!("{path}[{index}]"),
-                        &shown(&items[index]),
+                        &format_value(&items[index]),
                         "must be an object for an array of list-type map",
                     )),
                     None => {
                         let keys: Vec<Value> = items.iter().map(|item| map_key(item, schema)).collect();
-                        duplicates(&keys, path, problems);
+                        report_duplicates(&keys, path, problems);
                     }
                 },
                 _ => {}
             }
             if let Some(item_schema) = schema.items() {
                 for (index, item) in items.iter().enumerate() {
-                    lists(item, item_schema, &format!("{path}[{index}]"), problems);
+                    check_list_types(item, item_schema, &format!("{path}[{index}]"), problems);
                 }
             }
         }
@@ -563,50 +573,50 @@ fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<F
     }
 }
 
-/// The members that identify an item of a list of type `map`.
+/// The members that identify an item of a list of type `map`, as an object. Missing ones are left out.
 fn map_key(item: &Value, schema: SchemaNode<'_>) -> Value {
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
     let names = keys.unwrap_or_default().iter().filter_map(Value::as_str);
     names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect::<Map<_, _>>().into()
 }
 
-/// Reports the second appearance of each repeated item, not the later ones.
-fn duplicates(items: &[Value], path: &str, problems: &mut Vec<FieldError>) {
+/// Adds an error for the second occurrence of each repeated item, but not for later ones.
+fn report_duplicates(items: &[Value], path: &str, problems: &mut Vec<FieldError>) {
     for (index, item) in items.iter().enumerate() {
         if items[..index].iter().filter(|earlier| *earlier == item).count() == 1 {
             problems.push(FieldError::with_text(
                 FieldErrorType::Duplicate,
                 format!("{path}[{index}]"),
-                &shown(item),
+                &format_value(item),
                 "",
             ));
         }
     }
 }
 
-/// apiVersion and kind of the root and of embedded resources (apiextensions `schema/objectmeta`). The metadata of the
-/// root is [`super::metadata`]'s.
-fn embedded(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
+/// Validates apiVersion and kind of the root and of embedded resources (apiextensions `schema/objectmeta`).
+/// [`super::metadata`] validates the metadata of the root.
+fn check_embedded_resources(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Object(members) => {
             if path.is_empty() || schema.is("x-kubernetes-embedded-resource") {
                 for name in ["apiVersion", "kind"] {
-                    problems.extend(type_field(members.get(name), name, below(name)));
+                    problems.extend(validate_type_field(members.get(name), name, below(name)));
                 }
             }
             for (name, member) in members {
                 if let Some(property) = schema.property(name) {
-                    embedded(member, property, &below(name), problems);
+                    check_embedded_resources(member, property, &below(name), problems);
                 } else if let Additional::Schema(additional) = schema.additional() {
-                    embedded(member, additional, &format!("{path}[{name}]"), problems);
+                    check_embedded_resources(member, additional, &format!("{path}[{name}]"), problems);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(item_schema) = schema.items() {
                 for (index, item) in items.iter().enumerate() {
-                    embedded(item, item_schema, &format!("{path}[{index}]"), problems);
+                    check_embedded_resources(item, item_schema, &format!("{path}[{index}]"), problems);
                 }
             }
         }
@@ -614,8 +624,9 @@ fn embedded(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Ve
     }
 }
 
-/// Validates `apiVersion` or `kind` of an embedded object.
-fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldError> {
+/// The error of the member `name` of a resource, which is `apiVersion` or `kind`; `None` if it is valid. `value` is
+/// `None` if the member is missing, and `field` is its path.
+fn validate_type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldError> {
     let Some(value) = value else { return Some(FieldError::without_value(FieldErrorType::Required, field, "")) };
     let detail = match value {
         Value::String(text) if text.is_empty() => "must not be empty".to_owned(),
@@ -634,5 +645,5 @@ fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldE
             "must be a string".to_owned()
         }
     };
-    Some(FieldError::with_text(FieldErrorType::Invalid, field, &shown(value), detail))
+    Some(FieldError::with_text(FieldErrorType::Invalid, field, &format_value(value), detail))
 }

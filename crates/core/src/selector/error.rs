@@ -4,13 +4,14 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SelectorError {
-    /// kube-apiserver's words.
+    /// kube-apiserver's message.
     pub message: String,
-    /// Byte offset in the text where reading stopped.
+    /// The offset in the text where parsing stopped, in bytes.
     pub offset: usize,
 }
 
-/// The error for a selector of more than `most` parts.
+/// The error for a selector with more than `most` parts. In the message, `what` names the selector and `parts` names
+/// the parts, such as `requirements`. The first excess part begins at `offset`.
 pub(super) fn too_many(what: &str, parts: &str, most: usize, remedy: &str, offset: usize) -> SelectorError {
     SelectorError { message: format!("the {what} has more than {most} {parts}: {remedy}"), offset }
 }

@@ -9,10 +9,10 @@ use std::fmt;
 use super::error::{SelectorError, too_many};
 use super::operator::Operator;
 
-/// One term.
+/// One term of a field selector, such as `spec.nodeName=node1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
-    /// The label, taken literally.
+    /// The name of the field, such as `spec.nodeName`, as written: names have no escapes.
     pub label: String,
     /// `=` or `!=`, with one unescaped value.
     pub operator: Operator,
@@ -34,7 +34,8 @@ impl FieldSelector {
         FieldSelector::parse_at_most(text, usize::MAX)
     }
 
-    /// Like [`FieldSelector::parse`] for a selector of at most `most` terms. Nothing after them is read.
+    /// Like [`FieldSelector::parse`] for a selector of at most `most` terms. A longer selector is rejected before any
+    /// of its terms is parsed.
     ///
     /// # Errors
     /// kube-apiserver's message, or that there are more terms.
@@ -43,11 +44,11 @@ impl FieldSelector {
         if let Some((offset, _)) = terms.get(most) {
             return Err(too_many("field selector", "terms", most, "send several requests", *offset));
         }
-        // Upstream sorts first and reads then, so the first broken term in this order is the one that is reported.
+        // Upstream sorts the terms before it parses them, so it reports the first invalid term in this order.
         terms.sort_by_key(|(_, term)| *term);
         let mut requirements = Vec::new();
         for (offset, term) in terms {
-            let Some((label, operator, value)) = split(term) else {
+            let Some((label, operator, value)) = split_term(term) else {
                 let message = format!("invalid selector: '{text}'; can't understand '{term}'");
                 return Err(SelectorError { message, offset });
             };
@@ -60,7 +61,7 @@ impl FieldSelector {
             }
         }
         // `a==b` and `a=b` print alike. Sorting once more, by the printed form, changes only the order among terms of
-        // one label. Printing and reading back is then the identity.
+        // one label. Parsing the printed form then returns the same selector.
         if requirements.len() > 1 {
             requirements.sort_by_cached_key(FieldRequirement::to_string);
         }
@@ -86,7 +87,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// Escapes a value for a selector text.
+/// Escapes `\`, `,` and `=` of a value with backslashes, for the text of a selector.
 pub fn escape_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
@@ -129,11 +130,13 @@ pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
     Ok(value)
 }
 
+/// Whether the text of a selector has the character with a backslash before it.
 fn is_escaped(character: char) -> bool {
     matches!(character, '\\' | ',' | '=')
 }
 
-/// Splits a text at commas without a backslash. Parts have their offsets; empty ones are left out.
+/// Splits the text of a selector at its commas, except those with a backslash before them. Returns the terms with their
+/// offsets in bytes, and leaves out empty ones.
 fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = Some(0);
     let all = std::iter::from_fn(move || {
@@ -150,11 +153,12 @@ fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
     all.filter(|(_, term)| !term.is_empty())
 }
 
-/// Makes an operator of its one value.
+/// Creates an operator from its value.
 type OperatorOfValue = fn(String) -> Operator;
 
-/// Splits a term at its first operator. The label has no escapes.
-fn split(term: &str) -> Option<(&str, OperatorOfValue, &str)> {
+/// Splits a term at its first operator, into the name of the field, the operator, and the value with its escapes.
+/// `None` if the term has no operator.
+fn split_term(term: &str) -> Option<(&str, OperatorOfValue, &str)> {
     let (label, value) = term.split_once('=')?;
     Some(match label.strip_suffix('!') {
         Some(label) => (label, Operator::not_equal_to, value),

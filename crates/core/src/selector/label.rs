@@ -2,8 +2,8 @@
 //!
 //! The grammar and every error are kube-apiserver's, including their oddities. A NUL byte at the start of a token ends
 //! the text. `in ()` is the set of the empty value. `in` and `notin` may be keys and values. The path of an invalid key
-//! is printed as `<nil>`. `=` and `==` are read as sets of one value, because they match alike. The JSON form is read
-//! in [`super::wire`], the syntax of keys and values is in [`super::syntax`].
+//! is printed as `<nil>`. `=` and `==` are parsed as sets of one value, because they match the same objects. The JSON
+//! form is read in [`super::wire`], the syntax of keys and values is in [`super::syntax`].
 
 use std::fmt;
 
@@ -12,10 +12,11 @@ use super::operator::Operator;
 use super::syntax::{label_key_errors, label_value_errors};
 use crate::model::quote;
 
-/// Most errors about one set of values in a message. The text of an error is hundreds of times as long as its value.
+/// The maximum number of errors about one set of values in a message. A message can be hundreds of times as long as the
+/// value that it is about.
 const MOST_ERRORS: usize = 10;
 
-/// One requirement.
+/// A requirement on the value of one label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
     /// The label key.
@@ -32,7 +33,8 @@ pub struct LabelSelector {
 }
 
 impl LabelRequirement {
-    /// Whether an object whose label of this key is `value` (or absent) satisfies it.
+    /// Whether an object satisfies the requirement. `value` is the object's label of this key; `None`: it has no such
+    /// label.
     pub fn matches(&self, value: Option<&str>) -> bool {
         self.operator.matches_label(value)
     }
@@ -47,7 +49,8 @@ impl LabelSelector {
         LabelSelector::parse_at_most(text, usize::MAX)
     }
 
-    /// Like [`LabelSelector::parse`] for a selector of at most `most` requirements. Nothing after them is read.
+    /// Like [`LabelSelector::parse`] for a selector of at most `most` requirements. Parsing stops at the first excess
+    /// one.
     ///
     /// # Errors
     /// kube-apiserver's message, or that there are more requirements.
@@ -70,7 +73,7 @@ impl LabelSelector {
     }
 }
 
-/// A text that [`LabelSelector::parse`] reads back as the same requirement. Sets of one value print as `=` and `!=`.
+/// A text from which [`LabelSelector::parse`] returns the same requirement. Sets of one value print as `=` and `!=`.
 impl fmt::Display for LabelRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.operator.text(&self.key, |value| value.into()).fmt(formatter)
@@ -95,11 +98,12 @@ enum TokenKind {
     End,
 }
 
-/// A word, one of `= == != ! > < ( ) ,`, or the end, after which it is read again.
+/// A word, a symbol (one of `= == != ! > < ( ) ,`), or the end of the text. The token after the end is the end again.
 #[derive(Clone, Copy, Debug)]
 struct Token<'text> {
     kind: TokenKind,
     text: &'text str,
+    /// Where the token begins in the text of the selector, in bytes.
     offset: usize,
 }
 
@@ -112,7 +116,7 @@ impl Token<'_> {
         self.kind == TokenKind::Word
     }
 
-    /// Whether a requirement ends before this token.
+    /// Whether a requirement is complete if this token follows: it is the end of the text, or a comma.
     fn ends_requirement(self) -> bool {
         self.kind == TokenKind::End || self.is_symbol(",")
     }
@@ -126,8 +130,8 @@ fn is_symbol(byte: u8) -> bool {
     matches!(byte, b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<')
 }
 
-/// Reads the token at an offset or after it. Returns it with the offset of the next one.
-fn token(text: &str, mut offset: usize) -> (Token<'_>, usize) {
+/// Reads the first token at or after an offset, in bytes. Returns the token, and the offset after it.
+fn read_token(text: &str, mut offset: usize) -> (Token<'_>, usize) {
     let bytes = text.as_bytes();
     while bytes.get(offset).is_some_and(|byte| is_blank(*byte)) {
         offset += 1;
@@ -145,36 +149,38 @@ fn token(text: &str, mut offset: usize) -> (Token<'_>, usize) {
     let end = offset + length;
     // Tokens end before ASCII bytes only, so these are character boundaries.
     let token = Token { kind, text: &text[offset..end], offset };
-    // The upstream lexer takes one NUL for the end of a token and swallows it.
+    // In the upstream lexer, a NUL byte ends a token and is consumed with it.
     (token, end + usize::from(bytes.get(end) == Some(&0)))
 }
 
-/// Reads one token ahead. A list of all tokens would take many times the memory of the text.
+/// A parser that reads one token ahead. A list of all tokens would take many times the memory of the text.
 struct Parser<'text> {
     text: &'text str,
+    /// The next token.
     ahead: Token<'text>,
-    /// Where the token after that one is read.
+    /// The offset after that token, in bytes.
     offset: usize,
 }
 
 impl<'text> Parser<'text> {
     fn new(text: &'text str) -> Parser<'text> {
-        let (ahead, offset) = token(text, 0);
+        let (ahead, offset) = read_token(text, 0);
         Parser { text, ahead, offset }
     }
 
+    /// The next token, which is not consumed.
     fn peek(&self) -> Token<'text> {
         self.ahead
     }
 
-    /// Consumes a token.
+    /// Consumes the next token and returns it.
     fn next(&mut self) -> Token<'text> {
-        let (following, offset) = token(self.text, self.offset);
+        let (following, offset) = read_token(self.text, self.offset);
         self.offset = offset;
         std::mem::replace(&mut self.ahead, following)
     }
 
-    /// Parses requirements up to the end.
+    /// Parses at most `most` requirements, up to the end of the text.
     fn selector(mut self, most: usize) -> Result<LabelSelector, SelectorError> {
         let mut requirements = Vec::new();
         let first = self.peek();
@@ -231,7 +237,7 @@ impl<'text> Parser<'text> {
         Ok(LabelRequirement { key: key.text.to_owned(), operator })
     }
 
-    /// Parses an operator and its operand.
+    /// Parses an operator and its operand. `key` is the key of the requirement, for messages.
     fn comparison(&mut self, key: &str) -> Result<Operator, SelectorError> {
         let operator = self.next();
         match operator.text {
@@ -245,7 +251,7 @@ impl<'text> Parser<'text> {
         }
     }
 
-    /// Parses `(VALUE, ...)`.
+    /// Parses `(VALUE, ...)`. Returns the values sorted and without repetition; `()` has the empty value.
     fn set(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let open = self.next();
         if !open.is_symbol("(") {
@@ -285,7 +291,7 @@ impl<'text> Parser<'text> {
         }
     }
 
-    /// The value after `=`, `==`, `!=`; none is the empty one.
+    /// Parses the value after `=`, `==`, `!=`, `>` or `<`. A missing value is the empty one.
     fn value(&mut self) -> Result<Token<'text>, SelectorError> {
         if self.peek().ends_requirement() {
             return Ok(Token { kind: TokenKind::Word, text: "", offset: self.peek().offset });
@@ -294,7 +300,7 @@ impl<'text> Parser<'text> {
         if token.is_word() { Ok(token) } else { Err(unexpected_token(token, ", expected: identifier")) }
     }
 
-    /// Parses one value.
+    /// Parses the value after `=`, `==` or `!=` as a set of one value.
     fn single(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let token = self.value()?;
         let values = vec![token.text.to_owned()];
@@ -318,20 +324,20 @@ fn starts_requirement(token: Token<'_>) -> bool {
     token.is_word() || token.is_symbol("!")
 }
 
-/// The error for an unexpected token.
+/// The error for an unexpected token. `rest` follows the token in the message.
 fn unexpected_token(token: Token<'_>, rest: &str) -> SelectorError {
     SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
 }
 
-/// Checks the syntax of values; `earlier` are errors found before. Several errors are written as upstream's aggregate:
-/// `[a, b]`. Errors beyond [`MOST_ERRORS`] are left out.
+/// Checks the syntax of the values of label `key`. The error, at `offset`, has the messages of `earlier` first. Several
+/// messages are written as upstream's aggregate: `[a, b]`. Messages beyond [`MOST_ERRORS`] are left out.
 fn check_values(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
     let mut errors = earlier.to_vec();
-    let faulty = values.iter().enumerate().filter_map(|(index, value)| {
+    let invalid = values.iter().enumerate().filter_map(|(index, value)| {
         let errors = label_value_errors(value);
         (!errors.is_empty()).then_some((index, value, errors))
     });
-    for (index, value, value_errors) in faulty {
+    for (index, value, value_errors) in invalid {
         if errors.len() == MOST_ERRORS {
             errors.push("further values are invalid".to_owned());
             break;

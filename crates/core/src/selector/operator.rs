@@ -48,8 +48,8 @@ pub enum OperatorName {
     LessThan,
 }
 
-/// Where a requirement is written. The `labelSelector` of a request has every operator, under signs of its own: see
-/// [`super::label`].
+/// Where a requirement is written, which decides the operators that it can have. The `labelSelector` of a request is
+/// not in this list: it has every operator, written with signs such as `!=`; see [`super::label`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The `fieldSelector` of a request, of kube-apiserver too: `=` and `!=` with one value.
@@ -102,7 +102,7 @@ pub enum OperandError {
     Forbidden,
     /// The operator needs exactly one value.
     NotOne,
-    /// It needs an integer, and this is none.
+    /// The operator needs an integer, and this value is not one.
     NotInteger(String),
 }
 
@@ -117,7 +117,8 @@ impl OperatorName {
         OperatorName::LessThan,
     ];
 
-    /// The name in objects, the same in every dialect that has the operator and is no text form.
+    /// The name of the operator in objects. It is the same in every dialect except [`Dialect::FieldText`], which has
+    /// signs.
     pub fn as_str(self) -> &'static str {
         match self {
             OperatorName::In => "In",
@@ -143,7 +144,7 @@ impl OperatorName {
         OperatorName::ALL.into_iter().filter(move |name| name.is_in(dialect))
     }
 
-    /// The operator of that name in a dialect.
+    /// The operator of that name in a dialect; `None` if the dialect has no such operator.
     pub fn read(name: &str, dialect: Dialect) -> Option<OperatorName> {
         OperatorName::all_in(dialect).find(|operator| operator.as_str() == name)
     }
@@ -156,7 +157,7 @@ impl OperatorName {
         }
     }
 
-    /// The kind of its operand.
+    /// The kind of its operand. The number in [`Operand::Number`] has no meaning here.
     pub fn operand(self) -> OperandKind {
         match self {
             OperatorName::In | OperatorName::NotIn => Operand::Values(()),
@@ -175,7 +176,8 @@ impl OperatorName {
         }
     }
 
-    /// Whether the operator tests for this value of a label.
+    /// Whether the operator with this operand tests for this value of a label. A negative operator selects the objects
+    /// without such a value.
     pub fn accepts(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         let number = || value.parse::<i64>().ok();
         match self {
@@ -190,7 +192,8 @@ impl OperatorName {
         }
     }
 
-    /// Whether the operator tests for this value of a field, where an absent value is empty.
+    /// Whether the operator with this operand tests for this value of a field. An empty value counts as an absent one.
+    /// A negative operator selects the objects without such a value.
     pub fn accepts_of_field(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         match self {
             OperatorName::Exists | OperatorName::DoesNotExist => !value.is_empty(),
@@ -288,23 +291,25 @@ impl Operator {
         }
     }
 
-    /// Whether the operator tests for this value of a label.
+    /// Whether the operator tests for this value of a label. A negative operator selects the objects without such a
+    /// value.
     pub fn accepts(&self, value: &str) -> bool {
         self.name().accepts(&self.operand(), value)
     }
 
-    /// Whether the operator tests for this value of a field.
+    /// Whether the operator tests for this value of a field. A negative operator selects the objects without such a
+    /// value.
     pub fn accepts_of_field(&self, value: &str) -> bool {
         self.name().accepts_of_field(&self.operand(), value)
     }
 
-    /// Whether the operator selects a label with this value, or a missing label.
+    /// Whether the operator selects an object with this value of the label; `None`: without the label.
     pub fn matches_label(&self, value: Option<&str>) -> bool {
         value.is_some_and(|value| self.accepts(value)) != self.is_negative()
     }
 
-    /// Whether the operator selects a field. `any` reports whether a value of the field passes a test; a field with one
-    /// value has the empty one when it is absent.
+    /// Whether the operator selects an object by a field. `any` receives a test, and returns whether a value of the
+    /// object's field passes it. A field that can have only one value is empty if it is absent.
     pub fn matches_field(&self, any: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
         any(&mut |value| self.accepts_of_field(value)) != self.is_negative()
     }
@@ -328,8 +333,8 @@ impl Operator {
         }
     }
 
-    /// A requirement on `key` in the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`. `escape` writes a
-    /// value.
+    /// Displays a requirement on `key` with the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`.
+    /// `escape` returns the text of a value.
     pub fn text<'a>(&'a self, key: &'a str, escape: fn(&str) -> Cow<'_, str>) -> impl fmt::Display + 'a {
         fmt::from_fn(move |formatter| {
             let list = |values: &[String]| values.iter().map(|value| escape(value)).collect::<Vec<_>>().join(",");

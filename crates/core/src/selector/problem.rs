@@ -73,7 +73,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// An error that shows its value.
+    /// An error whose message shows the value, and then `detail` unless that is empty.
     pub fn with_value(
         reason: FieldErrorType,
         field: impl Into<String>,
@@ -83,7 +83,7 @@ impl FieldError {
         FieldError::with_text(reason, field, &display_value(value), detail)
     }
 
-    /// Like [`FieldError::with_value`] with a value that is already written out.
+    /// Like [`FieldError::with_value`], with the value in the form that the message shows.
     pub fn with_text(
         reason: FieldErrorType,
         field: impl Into<String>,
@@ -96,7 +96,7 @@ impl FieldError {
         FieldError { reason, field: field.into(), message }
     }
 
-    /// An error without a value: something is missing, forbidden or too long.
+    /// An error whose message shows no value, because it is missing, forbidden or too long. `detail` may be empty.
     pub fn without_value(reason: FieldErrorType, field: impl Into<String>, detail: impl fmt::Display) -> FieldError {
         let detail = detail.to_string();
         let separator = if detail.is_empty() { "" } else { ": " };

@@ -139,30 +139,33 @@ fn length_error(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
-/// The message for a text that does not match a pattern. The doubled space after a comma is upstream's.
+/// The message for a text that does not match a pattern. `rule` states the pattern in words. The double space after a
+/// comma is upstream's.
 fn pattern_error(rule: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }
 
-/// Whether a text has the characters of a label value.
+/// Whether a text is not empty and has the characters of a label value. Any length is accepted.
 fn is_label_text(text: &str) -> bool {
-    ends_with_inner(text.as_bytes(), u8::is_ascii_alphanumeric, |byte| {
+    has_classes(text.as_bytes(), u8::is_ascii_alphanumeric, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
     })
 }
 
+/// Whether a text has the form of a DNS label (RFC 1123), of any length.
 fn is_dns_label(text: &str) -> bool {
     let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    ends_with_inner(text.as_bytes(), is_end, |byte| is_end(byte) || *byte == b'-')
+    has_classes(text.as_bytes(), is_end, |byte| is_end(byte) || *byte == b'-')
 }
 
+/// Whether a text has the form of a DNS subdomain (RFC 1123), of any length.
 fn is_dns_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Whether a text is not empty, and its ends and its other bytes are of these classes.
-fn ends_with_inner(bytes: &[u8], is_end: impl Fn(&u8) -> bool, is_inner: impl Fn(&u8) -> bool) -> bool {
+/// Whether there are bytes, all of them satisfy `is_inner`, and the first and the last one also satisfy `is_end`.
+fn has_classes(bytes: &[u8], is_end: impl Fn(&u8) -> bool, is_inner: impl Fn(&u8) -> bool) -> bool {
     matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if is_end(first) && is_end(last))
         && bytes.iter().all(is_inner)
 }

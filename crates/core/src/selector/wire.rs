@@ -2,7 +2,8 @@
 //!
 //! Reading validates as kube-apiserver does (apimachinery `apis/meta/v1/validation`) and reports every error. The
 //! meaning of an absent selector differs between the fields of Kubernetes. [`LabelSelection`] therefore distinguishes
-//! nothing, everything and a restriction. The text forms are in [`super::label`] and [`super::field`].
+//! selectors of no object, of every object and of some objects. The text forms are in [`super::label`] and
+//! [`super::field`].
 
 use serde_json::{Map, Value};
 
@@ -38,7 +39,8 @@ impl LabelSelection {
 pub struct FieldExpression {
     /// The field label, such as `spec.color`.
     pub key: String,
-    /// The comparison. On a field with many values it is about some value, or about none.
+    /// The comparison. If a field has several values, In and Exists hold if any of them matches; NotIn and DoesNotExist
+    /// are the opposite.
     pub operator: Operator,
 }
 
@@ -47,7 +49,7 @@ pub struct FieldExpression {
 /// It stops after `most` errors, because the message of an error takes a hundred times the bytes of its value.
 ///
 /// # Errors
-/// The first errors in upstream's words, a few more than `most`.
+/// The first errors, with upstream's messages. There can be a few more than `most`.
 pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<FieldError>> {
     if value.is_null() {
         return Ok(LabelSelection::Nothing);
@@ -55,7 +57,7 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
     let mut problems = Vec::new();
     let Some(object) = object(value, path, &mut problems) else { return Err(problems) };
     let labels = object.get("matchLabels").unwrap_or(&Value::Null);
-    let mut requirements = equalities(labels, &format!("{path}.matchLabels"), most, &mut problems);
+    let mut requirements = read_match_labels(labels, &format!("{path}.matchLabels"), most, &mut problems);
     for expression in expressions(object, path, most, &mut problems) {
         let found = problems.len();
         if found >= most {
@@ -88,10 +90,10 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
 }
 
 /// Reads a field selector `{matchExpressions: [{key, operator, values}]}` at `path`. Null, absent and empty mean no
-/// restriction. Whether the resource has the fields is not checked here.
+/// restriction. Whether the resource has the fields is not checked here. It stops after `most` errors.
 ///
 /// # Errors
-/// At most `most` errors, in the words of upstream's FieldSelectorRequirement.
+/// The first errors, with the messages that upstream has for FieldSelectorRequirements.
 pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<FieldExpression>, Vec<FieldError>> {
     if value.is_null() {
         return Ok(Vec::new());
@@ -123,7 +125,8 @@ struct Expression {
 }
 
 impl Expression {
-    /// The operator with its values in a dialect; errors are added to `problems`.
+    /// The operator with its values in a dialect. `None`, and an error in `problems`, if the dialect does not have the
+    /// operator, or the operator cannot have the values.
     fn operator(&self, dialect: Dialect, problems: &mut Vec<FieldError>) -> Option<Operator> {
         let Some(name) = OperatorName::read(&self.operator, dialect) else {
             let field = format!("{}.operator", self.path);
@@ -151,7 +154,8 @@ impl Expression {
     }
 }
 
-/// The entries of `matchExpressions` with valid JSON types; other types are errors.
+/// Reads `matchExpressions` of the selector at `path`. Leaves out entries with other JSON types, and adds errors to
+/// `problems` until these are `most`.
 fn expressions(
     selector: &Map<String, Value>,
     path: &str,
@@ -181,8 +185,8 @@ fn expressions(
     read
 }
 
-/// Reads `matchLabels`.
-fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<LabelRequirement> {
+/// Reads `matchLabels` at `path`. Leaves out invalid labels, and adds errors to `problems` until these are `most`.
+fn read_match_labels(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<LabelRequirement> {
     let mut requirements = Vec::new();
     if value.is_null() {
         return requirements;
@@ -208,7 +212,7 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldEr
     requirements
 }
 
-/// The members of an object; an error if it is something else.
+/// The members of an object. `None`, and an error in `problems`, for other types.
 fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> Option<&'a Map<String, Value>> {
     if !value.is_object() {
         problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be an object"));
@@ -216,7 +220,7 @@ fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> O
     value.as_object()
 }
 
-/// The elements of a list; none for null, an error for other values.
+/// The elements of a list; none for null. Other types have none, and add an error to `problems`.
 fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match value {
         Value::Null => &[],
@@ -228,7 +232,7 @@ fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a
     }
 }
 
-/// Reads a string; null is empty, as in Go.
+/// Reads a string; null is empty, as in Go. `None`, and an error in `problems`, for other types.
 fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
@@ -240,7 +244,7 @@ fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<Str
     }
 }
 
-/// The strings of a list, up to `most` errors.
+/// The strings of a list. Leaves out elements of other types, and adds errors to `problems` until these are `most`.
 fn list_of_texts(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, item) in list(value, path, problems).iter().enumerate() {

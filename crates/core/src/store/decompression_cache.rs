@@ -16,26 +16,30 @@ const LONGEST: usize = 4;
 /// The cached objects.
 pub(super) struct DecompressionCache {
     places: Box<[Mutex<Place>]>,
+    /// The maximum decompressed length of a cached object, in bytes.
     longest: usize,
 }
 
+/// A place of the cache, which has one object at a time.
 #[derive(Default)]
 struct Place {
-    /// Address of the object that was missed last.
+    /// Address of the object that was last looked for here and not found.
     missed: usize,
+    /// The compressed bytes of the cached object; empty if there is none.
     stored: Box<[u8]>,
+    /// The decompressed bytes of the cached object.
     plain: Box<[u8]>,
 }
 
 impl DecompressionCache {
-    /// A cache for objects of about this length.
+    /// A cache for objects of this mean length, in bytes.
     pub(super) fn new(mean_length: usize) -> DecompressionCache {
         let mean_length = mean_length.max(1);
         let places = (BUDGET / mean_length).next_power_of_two();
         DecompressionCache { places: (0..places).map(|_| Mutex::default()).collect(), longest: mean_length * LONGEST }
     }
 
-    /// Appends the decompressed bytes: the cached ones, or what `decompress` appends.
+    /// Appends the decompressed bytes of `stored`: the cached ones, or those that `decompress` appends.
     pub(super) fn write(&self, stored: &[u8], out: &mut Vec<u8>, decompress: impl FnOnce(&mut Vec<u8>)) {
         let address = stored.as_ptr().addr();
         // Addresses differ in their middle bits; multiplying brings them to the top.

@@ -11,16 +11,17 @@ use zstd_safe::{CCtx, CDict, CompressionLevel, DCtx, DDict, DParameter, FrameFor
 
 use super::decompression_cache::DecompressionCache;
 
-/// zstd level: of those that reach the ratio of level 3 within some per cent, the one that costs least.
+/// zstd level: of those whose ratio is within some per cent of level 3, the one that costs least.
 const LEVEL: CompressionLevel = 2;
 
-/// Size of a dictionary, in bytes: beyond it the ratio moves by less than a hundredth.
+/// Size of a dictionary, in bytes: a larger one improves the ratio by less than one per cent.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
-/// Most that a dictionary is trained on, in bytes: training costs some 50 ms for each MiB, once.
+/// The maximum size of a sample to train a dictionary on, in bytes: training takes some 50 ms for each MiB, once.
 pub(super) const SAMPLE_BYTES: usize = 2 << 20;
 
-/// Less than this is no sample, in bytes: a few objects that change again and again are no large store.
+/// The minimum size of a sample, in bytes. A store of few objects may pack many bytes because they change often; a
+/// dictionary would not pay there.
 const LEAST_SAMPLE: usize = 512 << 10;
 
 /// The frames begin with this constant.
@@ -30,7 +31,7 @@ const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 const NUMBER: std::ops::Range<usize> = 4..8;
 
 thread_local! {
-    // A context is some hundred KiB of scratch memory; it carries no data from one object to the next.
+    // A context is some hundred KiB of working memory. It keeps no data from one object to the next.
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(decompression());
 }
@@ -45,6 +46,7 @@ fn decompression() -> DCtx<'static> {
 /// The data for reading objects; shared by all objects that were written with it.
 pub(super) struct Dictionary {
     decoder: DDict<'static>,
+    /// Objects that are read often, decompressed.
     hot: DecompressionCache,
 }
 
@@ -55,7 +57,7 @@ pub(super) struct Compressor {
 }
 
 impl Dictionary {
-    /// Appends the original bytes; their number is `plain_length`.
+    /// Appends the original bytes of an object. `plain_length` is their exact number.
     pub(super) fn decompress(&self, compressed: &[u8], plain_length: usize, out: &mut Vec<u8>) {
         self.hot.write(compressed, out, |out| {
             let start = out.len();
@@ -73,17 +75,19 @@ impl Dictionary {
     }
 }
 
-/// Objects to train a dictionary on, end to end.
+/// Objects to train a dictionary on.
 pub(super) struct Sample {
+    /// The JSON of all objects, without separators.
     bytes: Vec<u8>,
+    /// The length of each object, in bytes.
     sizes: Vec<usize>,
 }
 
-/// Collects a sample; `None` if the objects are too few or too small.
+/// Collects a sample from the JSON of objects; `None` if the objects are too few or too small.
 pub(super) fn sample(objects: impl Iterator<Item = Vec<u8>>) -> Option<Sample> {
     let (mut samples, mut sizes) = (Vec::new(), Vec::new());
     for object in objects {
-        // A large object is skipped: one object is no sample.
+        // An object that does not fit is skipped: a sample needs several objects.
         if samples.len() + object.len() <= SAMPLE_BYTES {
             samples.extend_from_slice(&object);
             sizes.push(object.len());
@@ -95,7 +99,7 @@ pub(super) fn sample(objects: impl Iterator<Item = Vec<u8>>) -> Option<Sample> {
     (samples.len() >= LEAST_SAMPLE).then_some(Sample { bytes: samples, sizes })
 }
 
-/// Trains a dictionary; `None` where the objects have too little in common.
+/// Trains a dictionary; `None` if the objects have too little in common.
 pub(super) fn train(sample: &Sample) -> Option<(Dictionary, Compressor)> {
     let mut text = vec![0; DICTIONARY_BYTES];
     let length = zstd_safe::train_from_buffer(&mut text[..], &sample.bytes, &sample.sizes).ok()?;
@@ -109,7 +113,7 @@ pub(super) fn train(sample: &Sample) -> Option<(Dictionary, Compressor)> {
 }
 
 impl Compressor {
-    /// The compressed bytes; valid until the next call. `None` where that is not shorter.
+    /// The compressed bytes; `None` if they are not shorter than `plain`.
     pub(super) fn compress(&mut self, plain: &[u8]) -> Option<&[u8]> {
         self.buffer.resize(zstd_safe::compress_bound(plain.len()), 0);
         let Compressor { encoder, buffer } = self;

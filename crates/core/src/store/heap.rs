@@ -11,7 +11,7 @@ const ENTRIES_OF_A_LEAF: usize = 11;
 /// The capacity of a leaf of a persistent map.
 const ROOM_OF_A_LEAF: usize = 16;
 
-/// Counts of references before a shared value.
+/// Bytes of the two reference counts that precede a shared value.
 const COUNTS: usize = 2 * size_of::<usize>();
 
 /// The size of an allocation in bytes: jemalloc has four size classes between a power of two and the next one.
@@ -24,17 +24,17 @@ pub(super) fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Memory of a text behind a pointer of its own, without the pointer.
+/// Memory of the allocation of a shared text in bytes, without pointers to it.
 pub(super) fn shared_text(text: &Arc<str>) -> usize {
     allocated(COUNTS + text.len())
 }
 
-/// Memory of a value behind a pointer of its own, without the pointer.
+/// Memory of the allocation of an `Arc<T>` in bytes, without pointers to it.
 pub(super) fn shared<T>() -> usize {
     allocated(COUNTS + size_of::<T>())
 }
 
-/// Memory of the nodes of an `imbl::OrdMap` with this many entries.
+/// Estimated memory of the nodes of an `imbl::OrdMap` with this many entries, in bytes.
 pub(super) fn map_nodes<K, V>(entries: usize) -> usize {
     let leaf = allocated(COUNTS + 2 * size_of::<usize>() + ROOM_OF_A_LEAF * size_of::<(K, V)>());
     // A branch contains a key and a pointer for each child.

@@ -43,20 +43,21 @@ impl Default for HistoryLimits {
     }
 }
 
-/// A version from before the oldest change that history still has.
+/// A version from which history cannot resume: it is older than the oldest change, or in a relist gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct TooOld {
     /// The requested version.
     pub requested: Version,
-    /// The oldest one that can be resumed from.
+    /// The oldest later version from which history can resume.
     pub oldest: Version,
 }
 
-/// Relists that history remembers; one that flaps more often than that loses old starting points, nothing else.
+/// The number of relist gaps that history remembers. A source that relists more often only makes the oldest versions
+/// unavailable to watches that resume.
 const MAX_GAPS: usize = 64;
 
-/// A watcher's place: the sequence number of the next change it has not seen.
+/// The position of a watcher: the sequence number of the next change that it has not seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HistoryCursor(u64);
 
@@ -77,7 +78,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Drops all changes; watches can start from `version` on.
+    /// Drops all changes and gaps; watches can start from `version` on.
     pub(super) fn restart(&mut self, version: Version) {
         *self = History { first: self.first + self.changes.len() as u64, oldest: version, ..History::default() };
     }
@@ -97,10 +98,10 @@ impl History {
         }
     }
 
-    /// A relist brought the store from `start` to `end`.
+    /// Records that a relist brought the store from version `start` to `end`, if there are versions in between.
     ///
-    /// A client cannot resume from a version in between. The state that it received there from another server is
-    /// unknown here, so neither removals nor changes of its selection could be reported.
+    /// A client cannot resume from a version in between. It received the state at that version from another server.
+    /// This store does not know the state, so it could report neither removals nor changes of the client's selection.
     pub(super) fn bridge(&mut self, start: Version, end: Version) {
         if end.number() > start.number() + 1 {
             self.gaps.push_back((start, end));
@@ -131,6 +132,9 @@ impl History {
     }
 
     /// The position after the changes up to this version.
+    ///
+    /// # Errors
+    /// [`TooOld`] when the changes after it have been dropped, or when it is in a relist gap.
     pub(super) fn since(&self, version: Version) -> Result<HistoryCursor, TooOld> {
         if version < self.oldest {
             return Err(TooOld { requested: version, oldest: self.oldest });
@@ -150,12 +154,12 @@ impl History {
         Ok(HistoryCursor(self.first + low as u64))
     }
 
-    /// The newest relist gap.
+    /// The newest relist gap, both ends excluded; `None` if history has none.
     pub(super) fn last_gap(&self) -> Option<(Version, Version)> {
         self.gaps.back().copied()
     }
 
-    /// The end of the relist gap around this version.
+    /// The end of the relist gap that this version is in; `None` if it is in no gap.
     pub(super) fn gap_around(&self, version: Version) -> Option<Version> {
         self.gaps.iter().find(|(start, end)| *start < version && version < *end).map(|(_, end)| *end)
     }
@@ -176,13 +180,13 @@ impl HistoryCursor {
 }
 
 impl Change {
-    /// Whether a watcher that has seen everything up to `version` has not seen this.
+    /// Whether the change is new to a watcher that has seen everything up to `version`.
     pub fn is_after(&self, version: Version) -> bool {
         self.version > version || (self.in_relist_gap && self.version == version)
     }
 }
 
-/// Memory of the state before a change, which only history retains.
+/// Memory of the state before a change in bytes, which only history retains.
 fn before_bytes(change: &Change) -> u64 {
     change.before.as_ref().map_or(0, |before| before.held_bytes() as u64)
 }

@@ -10,19 +10,20 @@ use std::iter::Peekable;
 use super::object::{Fields, Object};
 use crate::model::FieldIndex;
 
-/// How much of one object is indexed.
+/// The maximum of one object that is indexed. Of labels, or of values of a field, beyond these limits none is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLimits {
-    /// Labels.
+    /// Number of labels.
     pub labels: usize,
-    /// Different values of one field.
+    /// Number of different values of one field.
     pub values: usize,
-    /// Bytes of the values of one field together.
+    /// Bytes of all values of one field together.
     pub value_bytes: usize,
 }
 
 impl Default for IndexLimits {
-    /// Hand-written objects have some ten labels. A change copies a block of 128 values, so values are bounded too.
+    /// Objects that people write have some ten labels. An indexed value that changes copies a block of 128 values, so
+    /// the number of values is bounded too.
     fn default() -> IndexLimits {
         IndexLimits { labels: 256, values: 64, value_bytes: 16 << 10 }
     }
@@ -46,17 +47,18 @@ pub(super) struct IndexableValues<'o> {
 }
 
 impl IndexLimits {
-    /// Whether this number of labels and values, of all fields together, justifies a table of its own in an object.
+    /// Whether an object with this many labels, and values of all fields together, is small enough to need no table of
+    /// them.
     pub(super) fn is_within(&self, labels: usize, values: usize) -> bool {
         labels <= self.labels && values <= self.values
     }
 
-    /// The labels of an object that are indexed.
+    /// The labels of an object that are indexed: all or none. None for `None`.
     pub(super) fn labels<'o>(&self, object: Option<&'o Object>) -> impl Iterator<Item = (&'o str, &'o str)> {
         object.filter(|object| object.label_count() <= self.labels).into_iter().flat_map(Object::labels)
     }
 
-    /// The indexed values of an object, and the parts that are not indexed.
+    /// The indexed values of an object, and the parts that are not indexed. Both are empty for `None`.
     pub(super) fn values<'o>(&self, object: Option<&'o Object>) -> IndexableValues<'o> {
         let Some(object) = object else { return IndexableValues::default() };
         let mut indexed = IndexableValues::default();
@@ -70,7 +72,7 @@ impl IndexLimits {
                 fields.next();
                 continue;
             }
-            if !self.values_of(field, fields.clone()) {
+            if !self.are_values_indexed(field, fields.clone()) {
                 indexed.missing.push(IndexedPart::Field(field));
                 while fields.next_if(|(index, _)| *index == field).is_some() {}
                 continue;
@@ -84,8 +86,8 @@ impl IndexLimits {
         indexed
     }
 
-    /// Whether the values of the next field are indexed.
-    fn values_of(&self, field: FieldIndex, fields: Peekable<Fields<'_>>) -> bool {
+    /// Whether the values of `field`, with which `fields` begins, are few and short enough to be indexed.
+    fn are_values_indexed(&self, field: FieldIndex, fields: Peekable<Fields<'_>>) -> bool {
         let mut bytes = 0;
         for (count, (_, value)) in (1..).zip(fields.take_while(|(index, _)| *index == field)) {
             bytes += value.len();

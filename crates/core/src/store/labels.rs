@@ -17,8 +17,8 @@ use super::terms::{Posting, Taken, Terms};
 /// A key with more values gets a dictionary of its own.
 const FEW: usize = 16;
 
-/// With this few values a key loses its own dictionary again. The gap to `FEW` avoids a rebuild at every change of a
-/// key at the limit.
+/// With this many values or fewer, a key loses its own dictionary again. The difference to `FEW` avoids a rebuild at
+/// every change of a key at the limit.
 const FEW_AGAIN: usize = FEW / 2;
 
 /// Posting lists of labels. Cloning shares them.
@@ -38,8 +38,8 @@ struct Many {
     terms: Terms,
 }
 
-/// The prefix of the values of a key. It begins with the length of the key, so that different keys never collide, with
-/// any bytes.
+/// The prefix of the terms of a key in the shared dictionary. It begins with the length of the key, so that terms of
+/// different keys never collide, whatever characters they have.
 fn prefix(key: &str) -> String {
     let mut text = String::with_capacity(key.len() + 72);
     // Writing to a string cannot fail.
@@ -48,7 +48,7 @@ fn prefix(key: &str) -> String {
 }
 
 impl LabelIndex {
-    /// The slots with this value of the key.
+    /// The slots with this value of the key; `None` if there are none.
     pub(super) fn posting(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         match self.many.get(key) {
             Some(many) => many.terms.get(value),
@@ -71,7 +71,7 @@ impl LabelIndex {
         many.into_iter().flat_map(|many| many.terms.iter()).chain(few)
     }
 
-    /// The values of a key with few values, and their posting lists.
+    /// The values of a key in the shared dictionary, in order, with their slots.
     fn few_values(&self, key: &str) -> Vec<(&str, Posting<'_>)> {
         let prefix = prefix(key);
         self.few.with_prefix(&prefix).map(|(text, posting)| (&text[prefix.len()..], posting)).collect()
@@ -82,7 +82,7 @@ impl LabelIndex {
         self.few.len() + self.many.values().map(|many| many.terms.len()).sum::<usize>()
     }
 
-    /// Indexes a change of the labels in a slot: both are sorted by key, each key once.
+    /// Indexes a change of the labels of the object in a slot. Both lists are sorted by key and have each key once.
     pub(super) fn index<'o>(
         &mut self,
         slot: u32,
@@ -92,28 +92,28 @@ impl LabelIndex {
         let (mut before, mut after) = (before.peekable(), after.peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
-                (Some((gone, _)), Some((come, _))) => gone.cmp(come),
+                (Some((removed, _)), Some((added, _))) => removed.cmp(added),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => return,
             };
-            let gone = if order.is_le() { before.next() } else { None };
-            let come = if order.is_ge() { after.next() } else { None };
-            match (gone, come) {
-                (Some((_, gone)), Some((_, come))) if gone == come => {}
-                (Some((key, gone)), Some((_, come))) => {
+            let removed = if order.is_le() { before.next() } else { None };
+            let added = if order.is_ge() { after.next() } else { None };
+            match (removed, added) {
+                (Some((_, old)), Some((_, new))) if old == new => {}
+                (Some((key, old)), Some((_, new))) => {
                     // Inserts first, so that a key that has a dictionary of its own does not lose it.
-                    self.insert(key, come, slot);
-                    self.remove(key, gone, slot, true);
+                    self.insert(key, new, slot);
+                    self.remove(key, old, slot, true);
                 }
-                (Some((key, gone)), None) => self.remove(key, gone, slot, false),
-                (None, Some((key, come))) => self.insert(key, come, slot),
+                (Some((key, old)), None) => self.remove(key, old, slot, false),
+                (None, Some((key, new))) => self.insert(key, new, slot),
                 (None, None) => return,
             }
         }
     }
 
-    /// Adds an object to the posting list of a label.
+    /// Adds the object in a slot to the posting list of a label.
     fn insert(&mut self, key: &str, value: &str, slot: u32) {
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
@@ -135,12 +135,13 @@ impl LabelIndex {
         }
     }
 
-    /// Removes an object from the posting list of a label. `stays`: the slot has another value of the key.
-    fn remove(&mut self, key: &str, value: &str, slot: u32, stays: bool) {
+    /// Removes the object in a slot from the posting list of a label. `has_new_value`: the object now has another value
+    /// of the key, so it still has the key.
+    fn remove(&mut self, key: &str, value: &str, slot: u32, has_new_value: bool) {
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
         {
-            if !stays {
+            if !has_new_value {
                 Arc::make_mut(&mut many.present).remove(slot);
             }
             many.terms.remove(value, slot);
@@ -152,7 +153,7 @@ impl LabelIndex {
         self.few.remove(&(prefix(key) + value), slot);
     }
 
-    /// Moves a key that has many values now to an index of its own.
+    /// Moves a key that now has many values to a dictionary of its own. `prefix` is the [`prefix`] of the key.
     fn move_to_many(&mut self, key: &str, prefix: String) {
         let terms: Vec<String> = self.few.with_prefix(&prefix).map(|(term, _)| term.to_owned()).collect();
         let mut many = Many::default();
@@ -171,7 +172,7 @@ impl LabelIndex {
         self.many.insert(Arc::from(key), many);
     }
 
-    /// Moves a key that has few values now to the shared index.
+    /// Moves a key that now has few values to the shared dictionary.
     fn move_to_few(&mut self, key: &str) {
         let Some(mut many) = self.many.remove(key) else { return };
         let values: Vec<String> = many.terms.iter().map(|(value, _)| value.to_owned()).collect();

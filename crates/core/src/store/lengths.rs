@@ -3,10 +3,10 @@
 //! Objects are counted by the number of bits of their length, so that the maximum can be computed after the longest one
 //! is removed. The exact length would need an order of all lengths.
 
-/// Classes of lengths: the empty text has none, and an index takes 64 bits.
+/// Number of classes: a length has from 0 to `usize::BITS` bits.
 const CLASSES: usize = usize::BITS as usize + 1;
 
-/// The lengths of all objects.
+/// For each number of bits, how many objects have a length of so many bits.
 #[derive(Clone, Debug)]
 pub(super) struct Lengths([u32; CLASSES]);
 
@@ -31,13 +31,14 @@ impl Lengths {
         }
     }
 
-    /// An upper bound of the lengths in bytes. The longest object is more than half as long.
+    /// An upper bound of the lengths, in bytes: the largest number with as many bits as the greatest length. 0 without
+    /// objects.
     pub(super) fn most(&self) -> usize {
         let bits = self.0.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
         usize::MAX.checked_shr(usize::BITS - bits).unwrap_or(0)
     }
 
-    /// The counter for lengths of this power of two.
+    /// The counter for all lengths with as many bits as this one.
     fn class(&mut self, length: usize) -> Option<&mut u32> {
         self.0.get_mut((usize::BITS - length.leading_zeros()) as usize)
     }

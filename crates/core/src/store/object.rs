@@ -17,9 +17,10 @@ use crate::model::{FieldIndex, Key, Record, Version};
 
 /// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
 ///
-/// After the head come the key, the label values in the order of the layout, the field values with their numbers, and
-/// the object's bytes. Each text has its length in front. With keys of its own the object has a [`Table`] after the
-/// key, and the key of each label before its value.
+/// After the head come the key of the object, its labels, its field values, and its JSON. Of labels there are only the
+/// values, in the order of the layout's keys; a field value follows the number of its field. Each text has its length
+/// in front. An object that does not share its label keys ([`LabelKeys::Own`]) has a [`Table`] between its key and its
+/// JSON, which also contains the label keys.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
@@ -27,21 +28,26 @@ pub struct Object(ThinArc<Head, u8>);
 struct Head {
     version: Version,
     layout: Arc<Layout>,
+    /// Length of the JSON in bytes, before compression.
     plain_length: u32,
+    /// Where the value of `metadata` begins in the JSON.
     metadata_start: u32,
     metadata_end: u32,
+    /// Where the digits of metadata.resourceVersion begin in the JSON.
     version_start: u32,
-    /// Where in the packed bytes the object's own begin.
+    /// Where the JSON, compressed or not, begins in the packed bytes.
     stored_start: u32,
     lengths: Lengths,
 }
 
-/// The number of digits of the version, and the length of the object in another format, once it has been measured. Both
-/// share four bytes, which the digits alone would take too.
+/// The number of digits of the version, and the length of the object in another format (such as protobuf) once that was
+/// measured. Both share four bytes, which the digits alone would take too.
 struct Lengths(AtomicU32);
 
 impl Lengths {
+    /// Bits for the number of digits.
     const DIGITS: u32 = 5;
+    /// Bits for the number of the format; the length has the remaining 23 bits.
     const FORMAT: u32 = 4;
 
     /// Lengths of an object whose version has this number of digits.
@@ -55,13 +61,14 @@ impl Lengths {
         (self.0.load(Ordering::Relaxed) & ((1 << Lengths::DIGITS) - 1)) as usize
     }
 
-    /// The length of the object in a format, if it was noted.
+    /// The length of the object in a format, in bytes; `None` unless the stored length is for this format.
     fn noted(&self, format: u8) -> Option<usize> {
         let noted = self.0.load(Ordering::Relaxed) >> Lengths::DIGITS;
         (noted & ((1 << Lengths::FORMAT) - 1) == u32::from(format)).then_some((noted >> Lengths::FORMAT) as usize)
     }
 
-    /// Remembers the length in a format.
+    /// Stores the length in a format and replaces the one that is stored. Does nothing for a format that is not from 1
+    /// to 15, and for a length of 8 MiB or more, which does not fit.
     fn note(&self, format: u8, length: usize) {
         let above = Lengths::DIGITS + Lengths::FORMAT;
         if format != 0 && format >> Lengths::FORMAT == 0 && length >> (u32::BITS - above) == 0 {
@@ -96,7 +103,8 @@ impl Default for LabelKeys {
 }
 
 impl Object {
-    /// Packs a record. The layout must have been made for the record's labels.
+    /// Packs a record. The layout must have been made for the record's labels. `compressor` must be that of the
+    /// layout's dictionary; the JSON stays as it is without one, and if compression would not make it shorter.
     pub(super) fn pack(record: &Record, layout: Arc<Layout>, compressor: Option<&mut Compressor>) -> Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
@@ -131,8 +139,9 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
-    /// An object outside of a store, as a View shows it: with these bytes, in which its metadata and its version have
-    /// these places. It has no labels and no values, because what is shown was selected before.
+    /// This object as a View shows it: with other JSON, and outside of a store. `metadata` is the range of the value of
+    /// `metadata` in `json`, and `version_start` is where the digits of its resourceVersion begin. The result has no
+    /// labels and no field values, because objects are selected before they are changed for a View.
     #[must_use]
     pub fn shown(&self, json: &[u8], metadata: Range<usize>, version_start: usize) -> Object {
         let mut packed = Vec::with_capacity(self.key().len() + 2 + json.len());
@@ -162,6 +171,7 @@ impl Object {
         &self.0.header.header
     }
 
+    /// All bytes after the head; [`Object`] describes them.
     fn packed(&self) -> &[u8] {
         &self.0.slice
     }
@@ -171,7 +181,8 @@ impl Object {
         std::ptr::eq(self.packed(), other.packed())
     }
 
-    /// The object with the dictionary of another layout, which must have its label keys.
+    /// The object, compressed with the dictionary of another layout. The layout must have the label keys of this
+    /// object, and `compressor` must be that of its dictionary.
     pub(super) fn repack(&self, layout: Arc<Layout>, compressor: &mut Compressor) -> Object {
         let json = self.json();
         let stored = compressor.compress(&json).unwrap_or(&json);
@@ -204,7 +215,7 @@ impl Object {
         self.head().version
     }
 
-    /// The value of a label.
+    /// The value of a label; `None` if the object does not have the label.
     pub fn label(&self, key: &str) -> Option<&str> {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => {
@@ -249,7 +260,8 @@ impl Object {
             .map(|(_, value)| value)
     }
 
-    /// Whether the object has a table, because it has many labels or values.
+    /// Whether the object has more labels or values than [`super::IndexLimits`] allows. It then has a table of them, so
+    /// [`Object::label`] and [`Object::has_value`] search instead of reading all.
     pub fn has_many_texts(&self) -> bool {
         self.head().layout.label_keys == LabelKeys::Own
     }
@@ -281,7 +293,8 @@ impl Object {
         }
     }
 
-    /// The values of all fields, in order.
+    /// The values of all fields with the numbers of their fields, in order. A field with unknown values has the entry
+    /// [`FieldIndex::unknown`] instead.
     pub(super) fn fields(&self) -> Fields<'_> {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => {
@@ -298,21 +311,21 @@ impl Object {
         }
     }
 
-    /// Whether it has the same labels and field values as another object. Then no index changes.
+    /// Whether this object has the same labels and field values as another one. Then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
         self.texts() == other.texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
                 || self.head().layout.label_keys == other.head().layout.label_keys)
     }
 
-    /// The indexed texts of the object.
+    /// The packed labels and field values, without the key of the object and without its JSON.
     fn texts(&self) -> &[u8] {
         let mut texts = &self.packed()[..self.head().stored_start as usize];
         read_text(&mut texts);
         texts
     }
 
-    /// The stored bytes after the texts.
+    /// The JSON as it is stored: compressed, or plain if compression would not make it shorter.
     fn stored(&self) -> &[u8] {
         &self.packed()[self.head().stored_start as usize..]
     }
@@ -322,13 +335,14 @@ impl Object {
         self.head().plain_length as usize
     }
 
-    /// The length of the object in a format, if it is the one that was noted last. Formats have numbers from 1 to 15,
-    /// which the callers assign.
+    /// The length of the object in a format, in bytes; `None` unless the last [`Object::note_length`] was for this
+    /// format. Formats have numbers from 1 to 15, which the callers assign.
     pub fn noted_length(&self, format: u8) -> Option<usize> {
         self.head().lengths.noted(format).filter(|_| format != 0)
     }
 
-    /// Notes the length of the object in a format, unless it is 8 MiB or more. Only the last note is stored.
+    /// Stores the length of the object in a format, in bytes, unless it is 8 MiB or more. Only the last length is
+    /// stored.
     pub fn note_length(&self, format: u8, length: usize) {
         self.head().lengths.note(format, length);
     }
@@ -389,12 +403,13 @@ impl std::fmt::Debug for Object {
     }
 }
 
+/// A length or offset in an object as 32 bits.
 fn short(length: usize) -> u32 {
     u32::try_from(length).expect("an object must be shorter than 4 GiB; `extract` checks it")
 }
 
-/// A text of the object. Texts come from `&str`, so they are UTF-8; checking again costs some nanoseconds and saves an
-/// unsafe block.
+/// Packed bytes as a string. They were written from a `&str`, so they are UTF-8. The check costs some nanoseconds and
+/// avoids an unsafe block.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("packed texts must be UTF-8")
 }
@@ -408,13 +423,13 @@ fn write_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Writes a text with its length.
+/// Writes a text after its length in bytes, a varint.
 fn write_text(text: &str, out: &mut Vec<u8>) {
     write_number(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Reads a varint.
+/// Reads a varint and removes it from `bytes`; `None` if they end before it does.
 fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     let mut number = 0;
     let mut shift = 0;
@@ -429,7 +444,7 @@ fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     }
 }
 
-/// Reads a text with its length.
+/// Reads a length and the text after it, and removes both from `bytes`; `None` if they end before.
 fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     #[cfg(test)]
     super::text_reads::record();
@@ -439,13 +454,13 @@ fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     Some(text(value))
 }
 
-/// Writes the value of a field.
+/// Writes the number of a field and one of its values.
 fn write_field(field: FieldIndex, value: &str, out: &mut Vec<u8>) {
     write_number(u64::from(field.0), out);
     write_text(value, out);
 }
 
-/// Values, one after another.
+/// Reads texts that are packed one after another.
 struct Texts<'b>(&'b [u8]);
 
 impl<'b> Iterator for Texts<'b> {
@@ -456,9 +471,11 @@ impl<'b> Iterator for Texts<'b> {
     }
 }
 
-/// Keys and values of labels: the keys from a layout, or this many in front of their values.
+/// Reads keys and values of labels.
 struct Labels<'o> {
+    /// The keys from the layout; none if the object has them itself.
     keys: std::slice::Iter<'o, Arc<str>>,
+    /// The number of labels whose keys are in `texts`, each before its value.
     own: usize,
     texts: Texts<'o>,
 }
@@ -475,7 +492,7 @@ impl<'o> Iterator for Labels<'o> {
     }
 }
 
-/// Values with the numbers of their fields.
+/// Reads the values of fields, each after the number of its field.
 #[derive(Clone)]
 pub(super) struct Fields<'b>(&'b [u8]);
 
@@ -488,16 +505,19 @@ impl<'b> Iterator for Fields<'b> {
     }
 }
 
-/// Where the labels and values of an object with keys of its own begin. It has the numbers of labels and entries, the
-/// place of each entry, and the entries. The numbers have four bytes each.
+/// The labels and field values of an object with keys of its own, for a binary search. It is packed as the number of
+/// labels, the number of entries, the offset of each entry, and the entries. An entry is a label or a value. Numbers
+/// and offsets have four bytes each, the lowest first.
 struct Table<'o> {
+    /// The number of labels: the first entries.
     labels: usize,
+    /// Where each entry begins in `entries`.
     places: &'o [[u8; 4]],
     entries: &'o [u8],
 }
 
 impl<'o> Table<'o> {
-    /// Appends the table. The record's labels and values are sorted.
+    /// Appends the table of a record, whose labels and values are sorted.
     fn write(record: &Record, out: &mut Vec<u8>) {
         let count = record.texts.labels().len() + record.texts.values().len();
         let mut places: Vec<u32> = Vec::with_capacity(2 + count);
@@ -516,7 +536,7 @@ impl<'o> Table<'o> {
         out.extend_from_slice(&entries);
     }
 
-    /// The table of an object with many labels or values.
+    /// Reads the table of an object from its packed labels and values.
     fn parse(texts: &'o [u8]) -> Table<'o> {
         let numbers = texts.as_chunks::<4>().0;
         let number = |index: usize| numbers.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
@@ -525,7 +545,7 @@ impl<'o> Table<'o> {
         Table { labels, places, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
     }
 
-    /// The bytes from the text of an entry on.
+    /// The bytes of the entries from this one on; empty after the last one.
     fn entry(&self, index: usize) -> &'o [u8] {
         self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
     }
@@ -535,7 +555,7 @@ impl<'o> Table<'o> {
         Fields(self.entry(index))
     }
 
-    /// The value of a label, by binary search.
+    /// The value of a label, by binary search; `None` if the object does not have the label.
     fn label(&self, key: &str) -> Option<&'o str> {
         let index =
             first_of(0..self.labels, |index| read_text(&mut self.entry(index)).is_some_and(|other| other < key));
@@ -547,7 +567,8 @@ impl<'o> Table<'o> {
         read_text(&mut entry)
     }
 
-    /// The first entry of this field and value, or of a higher one.
+    /// The index of the first entry with this field and value, or with a higher one. The number of entries if there is
+    /// none.
     fn first_at_or_above(&self, field: FieldIndex, value: &str) -> usize {
         first_of(self.labels..self.places.len(), |index| {
             self.from(index).next().is_some_and(|other| other < (field, value))
@@ -555,7 +576,8 @@ impl<'o> Table<'o> {
     }
 }
 
-/// The first index for which the test is false; it is true for all before it.
+/// The first index of the range for which the test is false, by binary search; the end of the range if there is none.
+/// The test must be true for all indexes before that one.
 fn first_of(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {

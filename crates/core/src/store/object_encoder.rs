@@ -1,9 +1,9 @@
 //! Encodes records as compressed objects: their layout, and the training of dictionaries.
 //!
-//! Only the writer uses it. A store begins without compression. Past [`TRAIN_ABOVE`] it trains a dictionary on its
-//! objects. When new objects compress clearly worse than those that the dictionary was trained on, it trains another
-//! one on a sample of the whole store. The first dictionary is applied to all objects immediately. Later ones apply to
-//! objects as they change, because most objects rarely do.
+//! Only the writer uses it. A store begins without compression. Beyond [`TRAIN_ABOVE`] bytes it trains a dictionary on
+//! its objects. When new objects compress clearly worse than those that the dictionary was trained on, it trains
+//! another one on a sample of the whole store. The first dictionary is applied to all objects immediately. Later ones
+//! apply to objects as they change, because most objects rarely do.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,32 +15,35 @@ use super::indexed::IndexLimits;
 use super::object::{LabelKeys, Layout, Object};
 use crate::model::Record;
 
-/// A store with less than this as JSON, in bytes, stays plain: a dictionary and its tables would take as much.
+/// A store with less JSON than this, in bytes, is not compressed: a dictionary and its tables would take as much.
 const TRAIN_ABOVE: u64 = 1 << 20;
 
-/// Objects over which a ratio is measured.
+/// Number of objects over which a compression ratio is measured.
 const WINDOW: u32 = 4_096;
 
-/// The maximum number of unused layouts and label keys before unused ones are removed.
+/// At least this many layouts and label keys are added between two removals of unused ones.
 const UNUSED: usize = 1_024;
 
-/// Makes objects.
+/// Encodes records as objects; see the module.
 #[derive(Debug, Default)]
 pub(super) struct ObjectEncoder {
     dictionary: Option<Arc<Dictionary>>,
     compressor: Option<Compressor>,
     ratio: Ratio,
-    /// Plain bytes packed since the last decision about training.
+    /// Bytes of JSON packed since the last attempt at training.
     plain: u64,
-    /// The number of dictionaries so far: layouts of an earlier one are stored while objects use them.
+    /// The number of dictionaries so far. It is part of each hash in `layouts`, which also has layouts of earlier
+    /// dictionaries while objects use them.
     trainings: u64,
-    /// The number of trainings: after each one, twice as many bytes must be packed before the next.
-    patience: u32,
-    /// The layout of the object before: neighbours have the same labels.
+    /// The number of attempts at training with a large enough sample, successful or not. Each doubles the bytes that
+    /// must be packed before the next one.
+    attempts: u32,
+    /// The layout of the previous object: objects that follow each other often have the same labels.
     last: Arc<Layout>,
     /// By a hash of the label keys. Of two sets with the same hash only one is found; the other is merely not shared.
     layouts: HashMap<u64, Arc<Layout>>,
     label_keys: HashSet<Arc<str>>,
+    /// Unused layouts and label keys are removed when there are more than this many of both together.
     sweep_above: usize,
     /// Memory of layouts and label keys, in bytes, without the capacity of their maps.
     shared_bytes: usize,
@@ -48,18 +51,22 @@ pub(super) struct ObjectEncoder {
     pub(super) limits: IndexLimits,
 }
 
-/// The compression ratio of the dictionary, to detect when it gets worse.
+/// The compression ratio of the dictionary, to detect when it gets worse. It is measured over windows of [`WINDOW`]
+/// objects.
 #[derive(Debug, Default)]
 struct Ratio {
+    /// The number of objects in the current window.
     objects: u32,
+    /// Their bytes of JSON.
     plain: u64,
+    /// Their bytes in memory.
     stored: u64,
-    /// Stored bytes for a thousand plain ones, in the best window so far.
+    /// Bytes in memory for a thousand bytes of JSON, in the best window so far.
     best: Option<u64>,
 }
 
 impl Ratio {
-    /// Counts an object; true when a window has ended with a clearly worse ratio than before.
+    /// Counts an object; true when it ends a window whose ratio is over a quarter worse than the best one.
     fn count(&mut self, object: &Object) -> bool {
         self.objects += 1;
         self.plain += object.length() as u64;
@@ -80,12 +87,12 @@ impl ObjectEncoder {
         let layout = self.layout(record);
         let object = Object::pack(record, layout, self.compressor.as_mut());
         self.plain += object.length() as u64;
-        let is_due = self.plain >= TRAIN_ABOVE << self.patience.min(16);
+        let is_due = self.plain >= TRAIN_ABOVE << self.attempts.min(16);
         let should_train = if self.dictionary.is_some() { self.ratio.count(&object) && is_due } else { is_due };
         (object, should_train)
     }
 
-    /// Encodes an object again with the newest dictionary.
+    /// Encodes an object again with the newest dictionary; `None` if there is none.
     pub(super) fn repack(&mut self, object: &Object) -> Option<Object> {
         let label_keys = object.layout().label_keys.clone();
         let hash = match &label_keys {
@@ -96,14 +103,14 @@ impl ObjectEncoder {
         self.compressor.as_mut().map(|compressor| object.repack(layout, compressor))
     }
 
-    /// Trains a dictionary on these objects, unless they are too few or have too little in common; true when it is the
-    /// first.
+    /// Trains a dictionary on these objects, unless they are too few or have too little in common. True when it trained
+    /// the first dictionary.
     pub(super) fn train<'o>(&mut self, objects: impl Iterator<Item = &'o Object>) -> bool {
         self.plain = 0;
-        // A few objects that change repeatedly: the store may still grow, so the next attempt comes as soon.
+        // Few objects that changed often. The store may still grow, so the next attempt does not come later than this.
         let Some(sample) = dictionary::sample(objects.map(Object::json)) else { return false };
-        // Also after one that succeeded: data that swings between two kinds must not leave a dictionary at each turn.
-        self.patience += 1;
+        // Successes count too: data that alternates between two kinds must not make a new dictionary each time.
+        self.attempts += 1;
         let Some((dictionary, compressor)) = dictionary::train(&sample) else { return false };
         let is_first = self.dictionary.is_none();
         self.dictionary = Some(Arc::new(dictionary));
@@ -115,7 +122,7 @@ impl ObjectEncoder {
 
     /// Memory of the dictionary, the layouts and the label keys, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        // A table has a byte beside each place.
+        // A hash table has one more byte for each entry, and uses at most seven of eight places.
         let layouts = self.layouts.capacity() * (size_of::<(u64, Arc<Layout>)>() + 1) * 8 / 7;
         let keys = self.label_keys.capacity() * (size_of::<Arc<str>>() + 1) * 8 / 7;
         self.dictionary.as_ref().map_or(0, |dictionary| dictionary.held_bytes())
@@ -125,7 +132,7 @@ impl ObjectEncoder {
             + self.shared_bytes
     }
 
-    /// The layout of an object, shared by objects with the same one.
+    /// The layout for a record, shared by all objects with the same label keys and dictionary.
     fn layout(&mut self, record: &Record) -> Arc<Layout> {
         let texts = &record.texts;
         let has_shared_keys = self.limits.is_within(texts.labels().len(), texts.values().len());
@@ -163,7 +170,7 @@ impl ObjectEncoder {
         layout
     }
 
-    /// The stored layout of that hash, which is added if it is new.
+    /// The stored layout that equals `layout`; adds it if it is new. `hash` is that of its label keys.
     fn shared(&mut self, hash: u64, layout: Layout) -> Arc<Layout> {
         if let Some(existing) = self.layouts.get(&hash)
             && existing.label_keys == layout.label_keys
@@ -182,7 +189,7 @@ impl ObjectEncoder {
         layout
     }
 
-    /// Removes unused layouts and keys.
+    /// Removes layouts and label keys that no object uses.
     fn sweep(&mut self) {
         self.layouts.retain(|_, layout| Arc::strong_count(layout) > 1);
         self.label_keys.retain(|key| Arc::strong_count(key) > 1);
@@ -193,7 +200,7 @@ impl ObjectEncoder {
             + self.label_keys.iter().map(shared_text).sum::<usize>();
     }
 
-    /// The shared text of a label key.
+    /// The shared text of a label key; adds it if it is new.
     fn label_key(&mut self, key: &str) -> Arc<str> {
         if let Some(existing) = self.label_keys.get(key) {
             return existing.clone();
@@ -215,10 +222,11 @@ impl ObjectEncoder {
     }
 }
 
-/// Represents the hash of keys that are not in the layout.
+/// The hash of all layouts without label keys: their objects have the keys themselves.
 const OWN: u64 = 0;
 
-/// Memory of a layout.
+/// Memory of a layout in bytes, without the dictionary and the texts of the keys, which are counted once for all
+/// layouts.
 fn layout_bytes(layout: &Layout) -> usize {
     let keys = match &layout.label_keys {
         LabelKeys::Shared(keys) => allocated(size_of_val(&**keys)),

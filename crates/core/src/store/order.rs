@@ -1,7 +1,8 @@
 //! The order of a list: all slots, sorted by the keys of their objects.
 //!
 //! It stores slots instead of keys: four bytes for each object, in leaves that are shared with snapshots. The keys are
-//! read from the objects, so every query takes a function from slot to key. Updates of an object do not change it.
+//! read from the objects, so every query takes `key_of`: it returns the key of the object in a slot. Updates of an
+//! object do not change the order.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use imbl::OrdMap;
 
 use super::heap::{allocated, map_nodes, shared, shared_text};
 
-/// Most slots of a leaf; a full one is split.
+/// The maximum number of slots in a leaf; a leaf with more is split.
 const MOST: usize = 512;
 
-/// Below this a leaf is joined with the one before it, where both fit.
+/// A leaf with fewer slots is joined with the one before it, if both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Most slots of a leaf after two were joined: the rest of its capacity is free for insertions.
+/// The maximum number of slots in a leaf after two were joined: the rest of its capacity is free for insertions.
 const JOINED: usize = MOST * 15 / 16;
 
 /// Slots by key. Cloning shares it.
@@ -32,7 +33,7 @@ impl Order {
         self.len
     }
 
-    /// The slot of a key.
+    /// The slot of a key; `None` if no object has the key.
     pub(super) fn find<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
         let (_, leaf) = self.leaves.get_prev(key)?;
         // Lists arrive in order, so a new key is usually the last one.
@@ -66,7 +67,7 @@ impl Order {
         }
     }
 
-    /// Removes a key and returns its slot.
+    /// Removes a key and returns its slot; `None` if no object has the key.
     pub(super) fn remove<'k>(&mut self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
         let (_, leaf) = self.leaves.get_prev_mut(key)?;
         let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
@@ -101,7 +102,7 @@ impl Order {
         }
     }
 
-    /// All slots in order, from a bound on.
+    /// All slots in the order of their keys, from a bound on.
     pub(super) fn range<'k>(&self, from: Bound<&str>, key_of: impl Fn(u32) -> &'k str) -> impl Iterator<Item = u32> {
         let (bound, skip) = match from {
             Bound::Unbounded => (Bound::Unbounded, 0),
@@ -122,7 +123,8 @@ impl Order {
         whole + leaf.partition_point(|other| key_of(*other) < key)
     }
 
-    /// The leaf in which a walk begins, and the number of slots before it.
+    /// Where a walk from `key` begins: the bound of its leaf, and the number of slots to skip in that leaf. `is_before`
+    /// tells whether a slot comes before the walk.
     fn place(&self, key: &str, is_before: impl Fn(u32) -> bool) -> (Bound<&str>, usize) {
         match self.leaves.get_prev(key) {
             Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|other| is_before(*other))),

@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes of past states that all readers together may retain.
-const MOST: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The memory that all stores retain for readers of past states.
 #[derive(Debug)]
 pub struct Pinned {
-    most: u64,
+    /// The bound of `bytes`, beyond which readers lose their states.
+    max_bytes: u64,
     bytes: AtomicU64,
     revoked: AtomicU64,
     stores: Mutex<Vec<Weak<Pins>>>,
@@ -27,14 +28,14 @@ pub struct Pinned {
 
 impl Default for Pinned {
     fn default() -> Pinned {
-        Pinned::new(MOST)
+        Pinned::new(MAX_BYTES)
     }
 }
 
 impl Pinned {
-    /// An empty count with a bound in bytes.
-    pub fn new(most: u64) -> Pinned {
-        Pinned { most, bytes: AtomicU64::new(0), revoked: AtomicU64::new(0), stores: Mutex::default() }
+    /// Retains nothing yet. `max_bytes`: the bytes that readers of all stores together may retain.
+    pub fn new(max_bytes: u64) -> Pinned {
+        Pinned { max_bytes, bytes: AtomicU64::new(0), revoked: AtomicU64::new(0), stores: Mutex::default() }
     }
 
     /// The current upper bound of the retained memory, in bytes.
@@ -49,11 +50,11 @@ impl Pinned {
 
     /// Revokes the oldest states until the bound is met with a margin of one eighth, so that this happens rarely.
     fn enforce(&self) {
-        if self.bytes() <= self.most {
+        if self.bytes() <= self.max_bytes {
             return;
         }
         let stores: Vec<Arc<Pins>> = lock(&self.stores).iter().filter_map(Weak::upgrade).collect();
-        while self.bytes() > self.most - self.most / 8 {
+        while self.bytes() > self.max_bytes - self.max_bytes / 8 {
             let Some(most) = stores.iter().max_by_key(|store| lock(&store.readers).counted) else { return };
             if !most.revoke_oldest() {
                 return;
@@ -71,13 +72,16 @@ pub struct Pins {
     readers: Mutex<Readers>,
 }
 
-/// The position of a reader of a store: the count of released bytes when its state was taken, and a number.
+/// The position of a reader of a store: [`Pins::retired`] when its state was taken, and a number that no other reader
+/// has.
 type Place = (u64, u64);
 
+/// The readers of past and current states of one store.
 #[derive(Default)]
 struct Readers {
     /// The oldest state first.
     pinned: BTreeMap<Place, Weak<dyn Revocable>>,
+    /// The number of the next reader.
     next: u64,
     /// The share of this store in [`Pinned::bytes`].
     counted: u64,
@@ -96,7 +100,7 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// The readers of a new store.
+    /// The readers of a new store: none yet. The store counts towards `all` as long as it exists.
     pub(super) fn new(all: Arc<Pinned>) -> Arc<Pins> {
         let pins = Arc::new(Pins { all: all.clone(), ..Pins::default() });
         let mut stores = lock(&all.stores);
@@ -106,12 +110,13 @@ impl Pins {
         pins
     }
 
-    /// The bytes released so far.
+    /// The bytes that changes have released since the start.
     pub(super) fn retired(&self) -> u64 {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Counts the bytes that a change frees as soon as no reader holds an earlier state.
+    /// Counts the bytes that a change frees as soon as no reader holds an earlier state. Then revokes states if readers
+    /// retain more than the bound.
     pub(super) fn retire(&self, bytes: u64) {
         self.retired.fetch_add(bytes, Ordering::Relaxed);
         {
@@ -124,7 +129,8 @@ impl Pins {
         self.all.enforce();
     }
 
-    /// Updates the memory that readers retain.
+    /// Updates the memory that readers of this store retain: the bytes released since its oldest pinned state, or 0
+    /// without readers.
     fn count(&self, readers: &mut Readers) {
         let counted = readers.pinned.first_key_value().map_or(0, |((at, _), _)| self.retired().saturating_sub(*at));
         if counted > readers.counted {
@@ -135,20 +141,20 @@ impl Pins {
         readers.counted = counted;
     }
 
-    /// Pins a value with a state that was taken when `at` bytes had been released.
+    /// Pins a value that contains a state of the store. `at` is [`Pins::retired`] when that state was taken.
     pub(super) fn pin<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> PinnedValue<Value> {
-        let slot = Arc::new(Slot { is_revoked: Arc::default(), value: Mutex::new(Some(value)) });
-        let revocable: Arc<dyn Revocable> = slot.clone();
+        let cell = Arc::new(PinnedCell { is_revoked: Arc::default(), value: Mutex::new(Some(value)) });
+        let revocable: Arc<dyn Revocable> = cell.clone();
         let mut readers = lock(&self.readers);
         let place = (at, readers.next);
         readers.next += 1;
         readers.pinned.insert(place, Arc::downgrade(&revocable));
         self.count(&mut readers);
         drop(readers);
-        PinnedValue { slot, pins: self.clone(), place }
+        PinnedValue { cell, pins: self.clone(), place }
     }
 
-    /// Removes a reader.
+    /// Removes a reader, unless it was revoked before.
     fn release(&self, place: Place) {
         let mut readers = lock(&self.readers);
         if readers.pinned.remove(&place).is_some() {
@@ -156,7 +162,7 @@ impl Pins {
         }
     }
 
-    /// Revokes the oldest reader; false when there is none.
+    /// Revokes the state of the reader with the oldest one; false when the store has no readers.
     fn revoke_oldest(&self) -> bool {
         let mut readers = lock(&self.readers);
         let Some((_, oldest)) = readers.pinned.pop_first() else { return false };
@@ -170,20 +176,23 @@ impl Pins {
     }
 }
 
+/// A pinned value of any type.
 trait Revocable: Send + Sync {
     /// Takes the snapshot away from its reader.
     fn revoke(&self);
 }
 
-struct Slot<Value> {
+/// A pinned value, which its reader and [`Pins`] share.
+struct PinnedCell<Value> {
     is_revoked: Arc<AtomicBool>,
+    /// `None` once it was taken or revoked.
     value: Mutex<Option<Value>>,
 }
 
-impl<Value: Send> Revocable for Slot<Value> {
+impl<Value: Send> Revocable for PinnedCell<Value> {
     fn revoke(&self) {
         self.is_revoked.store(true, Ordering::SeqCst);
-        // A reader that is using it lets it go afterwards.
+        // If the reader is using the value now, `PinnedValue::with` drops it afterwards.
         if let Ok(mut value) = self.value.try_lock() {
             drop(value.take());
         }
@@ -192,12 +201,12 @@ impl<Value: Send> Revocable for Slot<Value> {
 
 /// A value with a state of a store. It is revoked when readers of past states retain too much.
 pub struct PinnedValue<Value> {
-    slot: Arc<Slot<Value>>,
+    cell: Arc<PinnedCell<Value>>,
     pins: Arc<Pins>,
     place: Place,
 }
 
-/// Reports whether a pinned value has been revoked; outlives it.
+/// Reports whether a pinned value has been revoked, also after the value was dropped.
 #[derive(Clone, Debug)]
 pub struct Revocation(Arc<AtomicBool>);
 
@@ -211,17 +220,17 @@ impl Revocation {
 impl<Value> PinnedValue<Value> {
     /// A handle that reports later whether this value has been revoked.
     pub fn revocation(&self) -> Revocation {
-        Revocation(self.slot.is_revoked.clone())
+        Revocation(self.cell.is_revoked.clone())
     }
 
-    /// Uses the value; `None` when it has been revoked.
+    /// Calls `work` with the value; `None` when it has been revoked.
     pub fn with<Done>(&self, work: impl FnOnce(&mut Value) -> Done) -> Option<Done> {
-        let mut value = lock(&self.slot.value);
+        let mut value = lock(&self.cell.value);
         let done = match value.as_mut() {
-            Some(value) if !self.slot.is_revoked.load(Ordering::SeqCst) => Some(work(value)),
+            Some(value) if !self.cell.is_revoked.load(Ordering::SeqCst) => Some(work(value)),
             _ => None,
         };
-        if self.slot.is_revoked.load(Ordering::SeqCst) {
+        if self.cell.is_revoked.load(Ordering::SeqCst) {
             drop(value.take());
         }
         done
@@ -229,7 +238,7 @@ impl<Value> PinnedValue<Value> {
 
     /// Takes the value; `None` when it has been revoked.
     pub fn take(self) -> Option<Value> {
-        lock(&self.slot.value).take().filter(|_| !self.slot.is_revoked.load(Ordering::SeqCst))
+        lock(&self.cell.value).take().filter(|_| !self.cell.is_revoked.load(Ordering::SeqCst))
     }
 }
 
@@ -239,7 +248,7 @@ impl<Value> Drop for PinnedValue<Value> {
     }
 }
 
-/// A panic leaves the protected value consistent.
+/// Locks a mutex, also after a panic of another holder: a panic leaves the protected value consistent.
 fn lock<Value>(mutex: &Mutex<Value>) -> MutexGuard<'_, Value> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -30,7 +30,7 @@ pub struct Postings {
     namespaced: Arc<SlotSet>,
     fields: OrdMap<FieldIndex, Terms>,
     labels: LabelIndex,
-    /// Slots of objects of which a part is not indexed.
+    /// For each part of objects, the slots of the objects whose part is not indexed.
     incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }
 
@@ -57,7 +57,7 @@ pub struct AttributeUsage {
 }
 
 impl Postings {
-    /// The slots of a namespace.
+    /// The slots of a namespace; `None` if it has no objects.
     pub fn namespace(&self, namespace: &str) -> Option<Posting<'_>> {
         self.namespaces.get(namespace)
     }
@@ -72,37 +72,38 @@ impl Postings {
         &self.namespaced
     }
 
-    /// The slots with this value of a field; see [`Postings::incomplete`].
+    /// The slots with this value of a field; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
     pub fn field(&self, field: FieldIndex, value: &str) -> Option<Posting<'_>> {
         self.fields.get(&field)?.get(value)
     }
 
-    /// All values of a field, in order, with their slots; see [`Postings::incomplete`].
+    /// All values of a field, in order, with their slots. Objects in [`Postings::incomplete`] are missing.
     pub fn field_values(&self, field: FieldIndex) -> impl Iterator<Item = (&str, Posting<'_>)> {
         self.fields.get(&field).into_iter().flat_map(|terms| terms.iter())
     }
 
-    /// The slots with this value of a label; see [`Postings::incomplete`].
+    /// The slots with this value of a label; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
     pub fn label(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         self.labels.posting(key, value)
     }
 
-    /// Lists whose union is the slots with a label; see [`Postings::incomplete`].
+    /// Lists whose union is the slots with a label. Objects in [`Postings::incomplete`] are missing.
     pub fn labelled(&self, key: &str) -> Vec<Posting<'_>> {
         self.labels.present(key)
     }
 
-    /// All values of a label, in order, with their slots; see [`Postings::incomplete`].
+    /// All values of a label, in order, with their slots. Objects in [`Postings::incomplete`] are missing.
     pub fn label_values(&self, key: &str) -> impl Iterator<Item = (&str, Posting<'_>)> {
         self.labels.values(key)
     }
 
-    /// The slots of objects of which this part is not indexed: only the objects themselves show what matches them.
+    /// The slots of objects of which this part is not indexed; `None` if there are none. Callers must test these
+    /// objects themselves.
     pub fn incomplete(&self, part: IndexedPart) -> Option<&SlotSet> {
         self.incomplete.get(&part).map(|slots| &**slots)
     }
 
-    /// Memory of each index that has values.
+    /// Number of values and memory of each index that is not empty.
     pub fn usage(&self) -> Vec<AttributeUsage> {
         let set = |slots: &SlotSet| shared::<SlotSet>() + slots.held_bytes();
         let mut usage: BTreeMap<Attribute, (usize, usize)> = BTreeMap::new();
@@ -135,7 +136,7 @@ impl Postings {
             .collect()
     }
 
-    /// Indexes a change of the object in a slot.
+    /// Indexes a change of the object in a slot. `before` is `None` for a new object, `after` for a removed one.
     pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
         match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => return,
@@ -187,19 +188,19 @@ impl Postings {
     }
 }
 
-/// Visits the elements that only one of two sorted lists has; true for those of the second one.
+/// Calls `visit` for each element that only one of two sorted lists has. The flag is true for elements of `after`.
 fn differences<T: Ord>(before: &[T], after: &[T], mut visit: impl FnMut(&T, bool)) {
     let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
     loop {
         let order = match (before.peek(), after.peek()) {
-            (Some(gone), Some(come)) => gone.cmp(come),
+            (Some(removed), Some(added)) => removed.cmp(added),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return,
         };
         match order {
-            Ordering::Less => before.next().into_iter().for_each(|gone| visit(gone, false)),
-            Ordering::Greater => after.next().into_iter().for_each(|come| visit(come, true)),
+            Ordering::Less => before.next().into_iter().for_each(|removed| visit(removed, false)),
+            Ordering::Greater => after.next().into_iter().for_each(|added| visit(added, true)),
             Ordering::Equal => {
                 before.next();
                 after.next();

@@ -18,8 +18,8 @@ use crate::model::{Key, Record, Version};
 pub enum RelistOutcome {
     /// History continues: removals, then changes in version order.
     Continued,
-    /// The versions went backwards (a restored or another cluster), or the stored objects were not trusted. No earlier
-    /// version is comparable: history starts again and running watches must end.
+    /// The versions went backwards (a restored or another cluster), or the [`RelistMode`] did not trust the stored
+    /// objects. Earlier versions cannot be compared with later ones: history starts again and running watches must end.
     Reset,
 }
 
@@ -46,14 +46,16 @@ impl Store {
         self.relist = Some(if first { Relist::First } else { Relist::Over(Over::default()) });
     }
 
-    /// Drops the list. Its contents are released immediately, since the next one may take long to begin.
+    /// Drops the list in progress, if there is one. Its contents are released immediately, since the next list may take
+    /// long to begin.
     pub fn abort_list(&mut self) {
         if let Some(Relist::First) = self.relist.take() {
             self.clear();
         }
     }
 
-    /// Releases the objects of the first list, which no reader has seen.
+    /// Removes all objects, which are those of an unfinished first list: no reader has seen them. Keeps epoch, history
+    /// and limits.
     fn clear(&mut self) {
         let limits = self.current.postings.limits;
         let Snapshot { epoch, history, pins, retired, .. } = std::mem::take(&mut self.current);
@@ -62,7 +64,7 @@ impl Store {
         self.free_slots.clear();
     }
 
-    /// The number of objects that the list has so far.
+    /// The number of objects that the list in progress has so far; 0 without one.
     pub fn listed(&self) -> usize {
         match &self.relist {
             None => 0,
@@ -76,7 +78,8 @@ impl Store {
         self.relist.is_some()
     }
 
-    /// Notes that the list has this object; of several states the newest counts.
+    /// Adds an object to the list in progress, which must have begun. If the list has several states of an object, the
+    /// newest counts.
     pub fn list(&mut self, record: &Record) {
         let existing = self.current.slot(record.key.as_str());
         let existing_version = existing.and_then(|slot| self.current.object(slot)).map(|object| object.version());
@@ -118,7 +121,8 @@ impl Store {
         }
     }
 
-    /// Notes that the list does not have this object any more.
+    /// Removes an object from the list in progress: it was deleted or became unreadable while the list was arriving.
+    /// Does nothing without a list.
     pub fn unlist(&mut self, key: &Key) {
         let existing = self.current.slot(key.as_str());
         match &mut self.relist {
@@ -135,11 +139,12 @@ impl Store {
         }
     }
 
-    /// The list is complete at `version`: it replaces the contents of the store. Without a list it is an empty one.
+    /// Replaces the contents of the store by the list in progress, which is complete at `version`. Without a list in
+    /// progress, the store becomes empty.
     ///
-    /// Invariant: removals come first and have the version before the gap. Their own versions are unknown, and with a
-    /// later one a client that is disconnected in the middle would skip changes. Changed objects follow in version
-    /// order.
+    /// Invariant: removals come first in history and have the version before the gap, because their own versions are
+    /// unknown. With a later version, a client that is disconnected between two removals would skip changes. Changed
+    /// objects follow in version order.
     pub fn commit_list(&mut self, version: Version, mode: RelistMode) -> RelistOutcome {
         if self.relist.is_none() {
             self.begin_list();
@@ -192,7 +197,7 @@ impl Store {
         if begins_anew { RelistOutcome::Reset } else { RelistOutcome::Continued }
     }
 
-    /// Replaces everything by the finished list of `version`; see [`Store::commit_list`].
+    /// Replaces everything by a complete list at `version`; see [`Store::commit_list`].
     pub fn replace(&mut self, records: &[Record], version: Version) -> RelistOutcome {
         self.begin_list();
         for record in records {

@@ -55,7 +55,7 @@ impl Rewind {
         Ok(rewind)
     }
 
-    /// Whether the snapshot is the state of the version, for the keys with the prefix.
+    /// Whether the snapshot is the state of the version, for the keys with the prefix: there is nothing to revert.
     pub fn is_empty(&self) -> bool {
         self.hidden.is_empty() && self.before.is_empty()
     }
@@ -65,7 +65,7 @@ impl Rewind {
         &self.hidden
     }
 
-    /// The objects that replace them, by key.
+    /// The objects of the version that the snapshot lacks, in the order of keys.
     pub fn before(&self) -> &[Object] {
         &self.before
     }

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 
 use super::heap::{allocated, shared};
 
-/// Up to this many slots a set is one array: 1 KiB, less than any bitmap with its pointers.
+/// A set of up to this many slots is one array: 1 KiB, less than any bitmap with its pointers.
 const FEW: usize = 256;
 
 /// A set of slots.
@@ -20,12 +20,13 @@ pub struct SlotSet {
     len: u64,
 }
 
+/// How a set is stored, by its size: see [`FEW`].
 #[derive(Clone, Debug)]
 enum Form {
-    /// Sorted.
+    /// All slots, sorted.
     Few(Vec<u32>),
-    /// By index: the slots with this upper half. They are stored with their upper half, so that parts combine without
-    /// conversion.
+    /// The part at an index has the slots whose upper 16 bits are that index. It stores whole slots, so that parts
+    /// combine without conversion.
     Many(Vec<Option<Arc<RoaringBitmap>>>),
 }
 
@@ -35,7 +36,7 @@ impl Default for Form {
     }
 }
 
-/// The part that a slot is in.
+/// The index of the part that a slot belongs to.
 fn part_of(slot: u32) -> usize {
     (slot >> 16) as usize
 }
@@ -231,8 +232,8 @@ impl SlotSet {
     }
 }
 
-/// Memory of a part: its head, capacity for four containers of which it has one, and its slots. The slots of a
-/// container that is no bitmap grow by doubling, so a quarter of their capacity is free.
+/// Memory of a part in bytes: its header, capacity for four containers of which it has one, and its slots. The slots of
+/// a container that is not a bitmap grow by doubling, so a quarter of their capacity is free.
 fn part_bytes(part: &RoaringBitmap) -> usize {
     /// Capacity for four containers of 32 bytes.
     const CONTAINERS: usize = 128;

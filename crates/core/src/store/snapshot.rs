@@ -19,12 +19,14 @@ use crate::model::Version;
 pub struct Snapshot {
     /// Promise: every change up to this version is applied.
     pub(super) version: Version,
-    /// Rises when versions went backwards; a watch from another epoch must end.
+    /// See [`Snapshot::epoch`].
     pub(super) epoch: u64,
     /// Events of epochs before this one may have been invalid.
     pub(super) invalidated: u64,
+    /// The object of each slot; `None` for a slot that is free.
     pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
+    /// The slots that are not free.
     pub(super) occupied: Arc<SlotSet>,
     pub(super) postings: Arc<Postings>,
     pub(super) history: History,
@@ -36,14 +38,14 @@ pub struct Snapshot {
     /// Objects with unknown values of some field.
     pub(super) unselectable: u64,
     pub(super) pins: Arc<Pins>,
-    /// Bytes that changes had released before it.
+    /// The bytes that changes had released when this was the current state; see [`Pins::retire`].
     pub(super) retired: u64,
 }
 
 /// Memory of a store, in bytes, with the sizes that the allocator gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// How many objects.
+    /// Number of objects.
     pub objects: u64,
     /// All objects as JSON.
     pub json_bytes: u64,
@@ -55,7 +57,7 @@ pub struct Usage {
     pub order_bytes: u64,
     /// Changes in history.
     pub history_changes: u64,
-    /// Previous states that only history references.
+    /// History, with the previous states that only it references.
     pub history_bytes: u64,
     /// The index of each field, of all labels, and of the namespace.
     pub attributes: Vec<AttributeUsage>,
@@ -72,7 +74,8 @@ impl Snapshot {
         self.version
     }
 
-    /// The epoch, which increases when versions of the source went backwards.
+    /// The epoch, in which all versions are comparable; a watch from an earlier epoch must end. A relist begins the
+    /// next one when versions of the source went backwards, or when the stored objects were not trusted.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -100,7 +103,8 @@ impl Snapshot {
         self.json_bytes
     }
 
-    /// An upper bound of the JSON length of an object, in bytes; the longest is more than half as long.
+    /// An upper bound of the JSON length of each object, in bytes. It is less than twice the length of the longest
+    /// object.
     pub fn longest(&self) -> usize {
         self.lengths.most()
     }
@@ -119,22 +123,22 @@ impl Snapshot {
         }
     }
 
-    /// The object of this key (`namespace/name`).
+    /// The object of this key (`namespace/name`); `None` if there is none.
     pub fn get(&self, key: &str) -> Option<&Object> {
         self.object(self.slot(key)?)
     }
 
-    /// The slot of this key.
+    /// The slot of this key; `None` if no object has the key.
     pub fn slot(&self, key: &str) -> Option<u32> {
         self.order.find(key, |slot| self.key(slot))
     }
 
-    /// The key of the object in a slot. Invariant: every slot of the order has an object.
+    /// The key of the object in a slot; empty for a free slot. Invariant: every slot of the order has an object.
     pub(super) fn key(&self, slot: u32) -> &str {
         self.object(slot).map_or("", |object| object.key())
     }
 
-    /// The object in a slot.
+    /// The object in a slot; `None` if the slot is free.
     pub fn object(&self, slot: u32) -> Option<&Object> {
         self.objects.get(slot as usize)?.as_ref()
     }
@@ -149,7 +153,7 @@ impl Snapshot {
         &self.postings
     }
 
-    /// Keys and slots in list order, from a bound on.
+    /// Slots and objects in list order, from a key on.
     pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Object)> {
         self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
     }

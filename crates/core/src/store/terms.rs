@@ -28,13 +28,13 @@ pub(super) enum Taken {
     Set(Arc<SlotSet>),
 }
 
-/// Most terms of a block; a full one is split.
+/// The maximum number of terms in a block; a block with more is split.
 const MOST: usize = 128;
 
-/// Below this many terms a block is joined with its neighbour where both fit.
+/// A block with fewer terms is joined with the one before it, if both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Most terms of a block after two were joined: the rest of its capacity is free for insertions.
+/// The maximum number of terms in a block after two were joined: the rest of its capacity is free for insertions.
 const JOINED: usize = MOST * 15 / 16;
 
 /// A block grows by this many terms at a time.
@@ -55,8 +55,9 @@ struct Block {
     texts: String,
     /// Where each text ends.
     ends: Vec<u32>,
-    /// The slot of each term that has one; of others [`IN_SETS`] and a position in `sets`.
+    /// For each term, its slot if it has only one. Otherwise the sum of [`IN_SETS`] and a position in `sets`.
     slots: Vec<u32>,
+    /// The slots of the terms with several slots, in any order.
     sets: Vec<Arc<SlotSet>>,
 }
 
@@ -108,7 +109,7 @@ impl Block {
         self.ends.len()
     }
 
-    /// Where a text begins.
+    /// Where the text at this index begins.
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }
@@ -118,7 +119,7 @@ impl Block {
         &self.texts[self.start(index)..self.ends[index] as usize]
     }
 
-    /// The index of a text, or where it would be inserted.
+    /// The index of a text; `Err` is where it would be inserted.
     fn find(&self, text: &str) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -140,7 +141,7 @@ impl Block {
         }
     }
 
-    /// Adds a slot to a term.
+    /// Adds a slot to the term at this index.
     fn add(&mut self, index: usize, slot: u32) {
         match self.slots[index] {
             position if position >= IN_SETS => {
@@ -155,8 +156,9 @@ impl Block {
         }
     }
 
-    /// Removes a slot from a term; false when none is left.
-    fn take(&mut self, index: usize, slot: u32) -> bool {
+    /// Removes a slot from the term at this index. False when it is the only slot: the term stays, and the caller must
+    /// remove it.
+    fn remove_slot(&mut self, index: usize, slot: u32) -> bool {
         let position = match self.slots[index] {
             position if position >= IN_SETS => (position - IN_SETS) as usize,
             existing => return existing != slot,
@@ -170,7 +172,7 @@ impl Block {
         true
     }
 
-    /// Drops a set without terms; the last one takes its place.
+    /// Drops a set that no term refers to. The last set moves to its position.
     fn drop_set(&mut self, position: usize) {
         let moved = IN_SETS + short(self.sets.len() - 1);
         self.sets.swap_remove(position);
@@ -179,10 +181,10 @@ impl Block {
         }
     }
 
-    /// Inserts a term with this slot, or with the set that was pushed last.
+    /// Inserts a term with one slot. `index` is where [`Block::find`] places it.
     fn insert(&mut self, index: usize, text: &str, slot: u32) {
         let start = self.start(index);
-        // Reserves a few more, not twice as many: most blocks rarely change.
+        // Reserves capacity for a few more, instead of doubling it: most blocks rarely change.
         if self.ends.len() == self.ends.capacity() {
             self.ends.reserve_exact(ROOM);
             self.slots.reserve_exact(ROOM);
@@ -199,7 +201,7 @@ impl Block {
         self.slots.insert(index, slot);
     }
 
-    /// Removes a text and its posting list.
+    /// Removes the term at this index, which must have no set in `sets`.
     fn remove(&mut self, index: usize) {
         let range = self.start(index)..self.ends[index] as usize;
         let length = short(range.len());
@@ -211,7 +213,7 @@ impl Block {
         self.slots.remove(index);
     }
 
-    /// Cuts off the terms from `index` on.
+    /// Moves the terms from `index` on to a new block.
     fn split_off(&mut self, index: usize) -> Block {
         let start = self.start(index);
         let texts = self.texts.split_off(start);
@@ -228,14 +230,14 @@ impl Block {
     }
 
     /// Frees unused capacity.
-    fn give_back(&mut self) {
+    fn shrink_to_fit(&mut self) {
         self.texts.shrink_to_fit();
         self.ends.shrink_to_fit();
         self.slots.shrink_to_fit();
         self.sets.shrink_to_fit();
     }
 
-    /// Appends the texts of the next block.
+    /// Appends the terms of another block, which must all come after those of this one.
     fn append(&mut self, other: &Block) {
         let shift = short(self.texts.len());
         self.texts.push_str(&other.texts);
@@ -245,7 +247,7 @@ impl Block {
         self.sets.extend(other.sets.iter().cloned());
     }
 
-    /// Removes a term and returns its slots.
+    /// Removes the term at this index and returns its slots.
     fn take_whole(&mut self, index: usize) -> Taken {
         let taken = match self.slots[index] {
             position if position >= IN_SETS => {
@@ -287,7 +289,7 @@ impl Terms {
         self.len == 0
     }
 
-    /// The slots of a value.
+    /// The slots of a value; `None` if no object has the value.
     pub(super) fn get(&self, text: &str) -> Option<Posting<'_>> {
         let (_, block) = self.blocks.get_prev(text)?;
         block.find(text).ok().map(|index| block.posting(index))
@@ -318,7 +320,7 @@ impl Terms {
             .take_while(move |(text, _)| text.starts_with(prefix))
     }
 
-    /// Removes a value and returns its slots.
+    /// Removes a value and returns its slots; `None` if no object has the value.
     pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
         let (_, block) = self.blocks.get_prev(text)?;
         let index = block.find(text).ok()?;
@@ -369,21 +371,22 @@ impl Terms {
         block.insert(index, text, slot);
         self.len += 1;
         if block.len() > MOST {
-            // Values that grow, as counters and times do, fill their blocks; others split in the middle.
+            // Values that only increase, such as counters and times, fill their blocks. Other blocks are split in the
+            // middle.
             let at = if index + 1 == block.len() { JOINED } else { MOST / 2 };
             let upper = block.split_off(at);
-            block.give_back();
+            block.shrink_to_fit();
             self.blocks.insert(Arc::from(upper.text(0)), Arc::new(upper));
         }
         true
     }
 
-    /// Removes a slot from a value; true when the value has no slot left.
+    /// Removes a slot from a value, and the value if it was the last slot. Returns whether it was.
     pub(super) fn remove(&mut self, text: &str, slot: u32) -> bool {
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
         let Ok(index) = block.find(text) else { return false };
         let block = Arc::make_mut(block);
-        if block.take(index, slot) {
+        if block.remove_slot(index, slot) {
             return false;
         }
         block.remove(index);
@@ -401,7 +404,7 @@ impl Terms {
             return;
         };
         if bound.is_empty() {
-            // The first one has no predecessor; its successor is merged into it when that one shrinks.
+            // The first block has none before it. The second block is joined to it when the second one shrinks.
             if self.len == 0 {
                 self.blocks.clear();
             }

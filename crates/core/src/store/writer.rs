@@ -17,7 +17,7 @@ use crate::model::{Key, Record, Version};
 pub struct Store {
     /// The next snapshot; changed in place, shared copy-on-write with published snapshots.
     pub(super) current: Snapshot,
-    /// Slots of removed objects.
+    /// Slots of removed objects, for new objects.
     pub(super) free_slots: Vec<u32>,
     packing: ObjectEncoder,
     /// Whether a list has ever been completed: the first one has no earlier state to compare with.
@@ -32,21 +32,21 @@ pub struct Store {
 pub enum WriteOutcome {
     /// The store changed and history has one more entry.
     Changed,
-    /// The store already had this or something newer.
+    /// Nothing changed: the store already had this state or a newer one, or it does not have the object to remove.
     Stale,
 }
 
 /// Most objects that a dictionary is trained on, sampled from the whole store.
 const SAMPLES: usize = 1_000;
 
-/// After the end of a store, only what readers reference remains of it.
+/// Counts all memory of the store as released: of a dropped store, only the parts that readers reference remain.
 impl Drop for Store {
     fn drop(&mut self) {
         self.current.pins.retire(self.current.held_bytes + self.current.history.held_bytes());
     }
 }
 
-/// Bytes of the index that the change of one term copies: a node of its tree.
+/// Estimated bytes of an index that a change of one term copies: a node of its tree.
 const NODE: usize = 1 << 10;
 
 impl Store {
@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// Sets other limits of the indexed values of one object; the store must be empty.
+    /// Sets how much of one object is indexed. The store must be empty.
     #[must_use]
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
@@ -124,8 +124,9 @@ impl Store {
         self.current.version = self.current.version.max(version);
     }
 
-    /// Removes an object with an unreadable new state; `version` is that of the new state. If even that is unknown, the
-    /// removal gets its version like those of a relist.
+    /// Removes an object whose new state cannot be read. `version` is that of the new state; `None` if it is unknown.
+    /// Without a version that is newer than the store, history records the removal like one that a relist found. It
+    /// then happened at some version after the current one.
     pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> WriteOutcome {
         let known = version.filter(|version| *version > self.current.version);
         let before = self.take(key.as_str());
@@ -140,19 +141,19 @@ impl Store {
         WriteOutcome::Changed
     }
 
-    /// Memory for writing beside the newest snapshot, in bytes.
+    /// Memory that only the writer needs, in bytes: the dictionary, layouts and label keys for new objects.
     pub fn writing_bytes(&self) -> usize {
         self.packing.held_bytes()
     }
 
-    /// Memory of the store without its indexes and its order, in bytes: always available, unlike
-    /// [`Store::index_bytes`]. Objects of a list that is still arriving are included.
+    /// Memory of the store without its indexes and its order, in bytes. It is counted at each change, so unlike
+    /// [`Store::index_bytes`] it is returned at once. Objects of a list that is still arriving are included.
     pub fn held_bytes(&self) -> u64 {
         let listed = self.relist.as_ref().map_or(0, Relist::held_bytes);
         self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64 + listed
     }
 
-    /// Memory of the indexes and the order, in bytes. Walks them.
+    /// Memory of the indexes and the order, in bytes. Walks them, so it takes time.
     pub fn index_bytes(&self) -> u64 {
         let usage = self.current.usage();
         usage.order_bytes + usage.attributes.iter().map(|index| index.bytes).sum::<u64>()
@@ -168,8 +169,8 @@ impl Store {
         self.current.is_empty()
     }
 
-    /// Applies a new state of an object, which the caller has compared with the stored one; `slot` is where the object
-    /// is stored.
+    /// Applies a new state of an object. The caller has checked that it is newer than the stored one. `slot` is where
+    /// the object is stored; `None` for a new object.
     pub(super) fn apply_new(&mut self, slot: Option<u32>, after: Object) {
         let version = after.version();
         let before = self.put(slot, after.clone());
@@ -182,7 +183,7 @@ impl Store {
         self.current.history.push(Arc::new(change), &self.limits);
     }
 
-    /// Compresses an object, and trains a dictionary when that is due.
+    /// Encodes a record as an object. Trains a dictionary afterwards when that is due.
     pub(super) fn pack(&mut self, record: &Record) -> Object {
         let (object, should_train) = self.packing.pack(record);
         if should_train {
@@ -200,7 +201,7 @@ impl Store {
         object
     }
 
-    /// Compresses everything again with the first dictionary: some thousand objects at most, since it is trained early.
+    /// Compresses all objects again with the first dictionary: some thousand at most, since it is trained early.
     fn repack(&mut self) {
         for slot in 0..self.current.objects.len() {
             let Some(Some(object)) = self.current.objects.get(slot) else { continue };
@@ -211,8 +212,8 @@ impl Store {
         }
     }
 
-    /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and `after`
-    /// are the object's states; `None`: it does not exist.
+    /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and
+    /// `after` are the object's states; `None`: it does not exist.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {
@@ -224,7 +225,8 @@ impl Store {
         self.current.retired = self.current.pins.retired();
     }
 
-    /// Stores an object in its slot, or in a new one; returns the previous object.
+    /// Stores an object in its slot `existing`, or in a free one if that is `None`. Returns the previous object; `None`
+    /// for a new object.
     pub(super) fn put(&mut self, existing: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
         let key = object.key();
@@ -254,7 +256,7 @@ impl Store {
         before
     }
 
-    /// Removes an object and returns it.
+    /// Removes an object and returns it; `None` if the store does not have it. Does not write history.
     pub(super) fn take(&mut self, key: &str) -> Option<Object> {
         let current = &mut self.current;
         let objects = &current.objects;
@@ -275,7 +277,7 @@ impl Store {
     }
 }
 
-/// The key of the object in a slot.
+/// The key of the object in a slot; empty for a free slot.
 fn key_in(objects: &imbl::Vector<Option<Object>>, slot: u32) -> &str {
     objects.get(slot as usize).and_then(Option::as_ref).map_or("", |object| object.key())
 }

@@ -21,7 +21,7 @@ pub enum Transition {
 }
 
 impl Transition {
-    /// The transition with other objects; `None` where `make` fails.
+    /// The transition with the object that `make` returns; `None` if `make` returns none.
     pub fn map(self, make: impl FnOnce(Object) -> Option<Object>) -> Option<Transition> {
         match self {
             Transition::Added(object) => make(object).map(Transition::Added),
@@ -31,7 +31,7 @@ impl Transition {
     }
 }
 
-/// The event of `change` for `selection`; `None` if the object was not selected before or after.
+/// The event of `change` for `selection`; `None` if the object was selected neither before nor after the change.
 pub fn transition(selection: &impl Selects, change: &Change) -> Option<Transition> {
     let selected = |object: &&Object| selection.selects(object);
     let before = change.before.as_ref().filter(selected);

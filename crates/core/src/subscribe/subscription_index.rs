@@ -19,7 +19,8 @@ use crate::store::{Change, Object};
 /// The number of a subscription, assigned by the owner of the index.
 pub type SubscriptionId = u32;
 
-/// A label selection with more values than this is stored by its key only: it would take too many entries.
+/// A requirement with more values than this is not stored by its values, because it would take too many entries. If it
+/// is about a label, it is stored by the key of the label.
 const MOST_VALUES: usize = 64;
 
 /// Subscriptions by the hash of one text. A collision of hashes costs one needless decision.
@@ -35,7 +36,7 @@ enum Subscribers {
     Many(BTreeSet<SubscriptionId>),
 }
 
-/// The longest list.
+/// The maximum length of [`Subscribers::Few`].
 const MOST_FEW: usize = 32;
 
 impl Default for Subscribers {
@@ -45,6 +46,7 @@ impl Default for Subscribers {
 }
 
 impl Subscribers {
+    /// Adds a subscription that is not in the list, and turns a list that is full into a set.
     fn insert(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) if list.len() < MOST_FEW => {
@@ -56,6 +58,7 @@ impl Subscribers {
         }
     }
 
+    /// Removes a subscription, if it is in the list. A set remains a set until it is empty.
     fn remove(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) => {
@@ -89,7 +92,7 @@ impl Subscribers {
 #[derive(Debug, Default)]
 pub struct Candidates {
     ids: Vec<SubscriptionId>,
-    /// A bit for each subscription in `ids`.
+    /// A set of the subscriptions in `ids`, as a bit for each number.
     seen: Vec<u64>,
 }
 
@@ -106,6 +109,7 @@ impl Candidates {
         }
     }
 
+    /// Adds a subscription, unless it is a candidate already.
     fn add(&mut self, id: SubscriptionId) {
         let (word, bit) = (id as usize / 64, 1 << (id % 64));
         if word >= self.seen.len() {
@@ -126,7 +130,7 @@ impl Candidates {
     }
 }
 
-/// Uses a hash as its own hash.
+/// A hasher for keys that are hashes already: it returns the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed(u64);
 
@@ -135,6 +139,7 @@ impl Hasher for Hashed {
         self.0
     }
 
+    /// The trait requires this function. The keys are `u64`, which call [`Hasher::write_u64`].
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
     }
@@ -148,25 +153,28 @@ impl Hasher for Hashed {
 #[derive(Debug)]
 pub struct StoredKeys {
     map: Map,
-    /// Hashes of the texts in that map; none where the map has only one place.
+    /// The hashes under which the subscription is stored in that map. Empty if this part of the index is a single list.
     texts: Box<[u64]>,
 }
 
-/// A part of [`SubscriptionIndex`].
+/// A part of [`SubscriptionIndex`], in which a subscription is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Map {
     Names,
     Field(FieldIndex),
     /// The values of a label, by the hash of its key.
     Label(u64),
+    /// The list of a label with any value, by the hash of its key.
     LabelPresent(u64),
     Namespaces,
+    /// None: the selection is always empty.
     Nowhere,
+    /// The list of subscriptions that are candidates for every change.
     Rest,
 }
 
 impl StoredKeys {
-    /// Memory with its entries in the index, in bytes.
+    /// The approximate memory of this value and of its entries in the index, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.texts.len() * PLACE_BYTES
     }
@@ -175,7 +183,7 @@ impl StoredKeys {
 /// Approximate memory of one text of one subscription: its hash here, its entry in a half-empty map, and an allocation.
 const PLACE_BYTES: usize = 104;
 
-/// The index.
+/// The index of subscriptions; see the module.
 #[derive(Debug, Default)]
 pub struct SubscriptionIndex {
     hasher: RandomState,
@@ -197,7 +205,7 @@ struct Label {
     present: Subscribers,
 }
 
-/// The narrowest part of a selection.
+/// The property of a selection by which it is stored, with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexKey<'a> {
     Names(&'a [String]),
@@ -207,6 +215,7 @@ enum IndexKey<'a> {
     Namespaces(&'a [String]),
     /// The selection is always empty.
     Nowhere,
+    /// No property: the selection only excludes, or selects everything.
     Rest,
 }
 
@@ -275,16 +284,17 @@ impl<'a> IndexKey<'a> {
 }
 
 impl SubscriptionIndex {
-    /// Adds a subscription. A number can be used again after [`SubscriptionIndex::remove`].
+    /// Adds a subscription, and returns its entries, which [`SubscriptionIndex::remove`] needs. After that call, the
+    /// number can be used again.
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
         let stored = self.keys_of(selection);
-        self.at(&stored, |subscribers| subscribers.insert(id));
+        self.change_lists(&stored, |subscribers| subscribers.insert(id));
         stored
     }
 
     /// Removes a subscription from the lists that it is in.
     pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
-        self.at(stored, |subscribers| subscribers.remove(id));
+        self.change_lists(stored, |subscribers| subscribers.remove(id));
         self.sweep(stored);
     }
 
@@ -312,8 +322,8 @@ impl SubscriptionIndex {
         StoredKeys { map, texts }
     }
 
-    /// Applies a change to each list in which a subscription is stored.
-    fn at(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
+    /// Applies `change` to each list in which a subscription is stored. Creates missing lists.
+    fn change_lists(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
         let by_hash = match stored.map {
             Map::Nowhere => return,
             Map::Rest => return change(&mut self.rest),
@@ -338,7 +348,7 @@ impl SubscriptionIndex {
         &mut self.fields[place].1
     }
 
-    /// Removes entries without subscriptions, because the number of different values has no bound.
+    /// Removes those of these entries that have no subscriptions any more: the number of different values has no bound.
     fn sweep(&mut self, stored: &StoredKeys) {
         let sweep = |map: &mut ByHash| {
             for text in &stored.texts {
@@ -387,8 +397,8 @@ impl SubscriptionIndex {
         }
     }
 
-    /// The candidates by labels and values that `object` has and `known` has not. Those that both have were looked up
-    /// before. Labels and values are sorted, so both objects are walked once.
+    /// Adds the candidates by labels and values that `object` has and `known` does not have. Those of `known` were
+    /// looked up before. Labels and values are sorted, so one pass over both objects is enough.
     fn candidates_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Candidates) {
         for (index, values) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
@@ -417,12 +427,12 @@ impl SubscriptionIndex {
         }
     }
 
-    /// The number of subscriptions that every change concerns.
+    /// The number of subscriptions that have no key, and are candidates for every change.
     pub fn unanchored(&self) -> usize {
         self.rest.len()
     }
 
-    /// Adds the subscribers of a text.
+    /// Adds the subscribers that `map` has for a text.
     fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than this test.
         if !map.is_empty()

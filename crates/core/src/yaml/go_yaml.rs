@@ -9,13 +9,13 @@
 /// go-yaml's default indentation.
 pub(super) const INDENT: usize = 4;
 
-/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels. The
-/// author of an enum decides how many levels its values have, and each line would repeat the indentation.
+/// The maximum column of objects and lists in block style. Those further in are written in flow style, on one line:
+/// each line repeats the indentation, and the author of an enum decides how deep its values are. Vendor extensions of
+/// Kubernetes have a few levels.
 pub(super) const MOST_INDENTATION: usize = 64;
 
-/// The column of the value of a member. Below an item of a list the column is no multiple of four, so it aligns to the
-/// next one.
-pub(super) fn below(indent: usize) -> usize {
+/// The column of the value of a member whose object is at column `indent`: the next multiple of four.
+pub(super) fn value_column(indent: usize) -> usize {
     INDENT * ((indent + INDENT) / INDENT)
 }
 
@@ -24,8 +24,8 @@ pub(super) fn is_literal(text: &str) -> bool {
     text.contains('\n') && AllowedStyles::analyze(text).block
 }
 
-/// The indicators after `|`: whether the first line begins with space, and whether the text ends with no newline (`-`),
-/// or with more than one (`+`).
+/// The indicators after the `|` of a literal block: the indentation if the first line begins with white space; then `-`
+/// if the text does not end with a newline, or `+` if it ends with several.
 pub(super) fn literal_header(text: &str) -> String {
     let indentation = if text.starts_with([' ', '\n']) { INDENT.to_string() } else { String::new() };
     let chomping = if !text.ends_with('\n') {
@@ -41,7 +41,7 @@ pub(super) fn literal_header(text: &str) -> String {
 /// A text on one line: plain, or in single or double quotes.
 pub(super) fn one_line(text: &str) -> String {
     let looks = AllowedStyles::analyze(text);
-    // A text with a line break has no single quotes.
+    // A text with a line break is never in single quotes.
     if !reads_as_text(text) || !looks.single_quoted {
         double_quoted(text)
     } else if looks.plain {
@@ -85,7 +85,7 @@ fn double_quoted(text: &str) -> String {
     out
 }
 
-/// Which styles can hold a text.
+/// The styles in which a text can be written.
 struct AllowedStyles {
     plain: bool,
     single_quoted: bool,
@@ -93,7 +93,7 @@ struct AllowedStyles {
 }
 
 impl AllowedStyles {
-    /// The rules of go-yaml's `yaml_emitter_analyze_scalar`.
+    /// The styles that are possible for a text, by the rules of go-yaml's `yaml_emitter_analyze_scalar`.
     fn analyze(text: &str) -> AllowedStyles {
         let letters: Vec<char> = text.chars().collect();
         let blank =
@@ -196,7 +196,8 @@ fn is_float(text: &str) -> bool {
     mantissa_is_first && only_number_letters && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Whether a text is `2006-1-2`, alone or with a time of day: after `T` or `t` with a zone, after a space without.
+/// Whether a text is a date such as `2006-1-2`, alone or with a time of day: after `T` or `t` with a zone, after a
+/// space without one.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 5 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
@@ -231,6 +232,7 @@ fn is_timestamp(text: &str) -> bool {
     (1..=days).contains(&day) && time_is_right
 }
 
+/// Whether go-yaml reads the text as a time of day: `15:04:05`, with a fraction of a second or without.
 fn is_time_of_day(text: &str) -> bool {
     let (clock, fraction) = text.split_once(['.', ',']).unwrap_or((text, "0"));
     let parts: Vec<Option<u32>> = clock.split(':').map(short_number).collect();
@@ -238,13 +240,14 @@ fn is_time_of_day(text: &str) -> bool {
     fraction_is_right && matches!(*parts, [Some(..=23), Some(..=59), Some(..=59)])
 }
 
+/// Whether the text is a time zone: `Z` or an offset such as `+01:00`.
 fn is_zone(text: &str) -> bool {
     let parts = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
     let two = |part: &str, limit| part.len() == 2 && short_number(part).is_some_and(|number| number <= limit);
     text == "Z" || parts.is_some_and(|(hours, minutes)| two(hours, 24) && two(minutes, 60))
 }
 
-/// Parses a number of one or two digits.
+/// Parses a number of one or two digits; `None` for any other text.
 fn short_number(text: &str) -> Option<u32> {
     let is_short = matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit());
     is_short.then(|| text.parse().ok()).flatten()

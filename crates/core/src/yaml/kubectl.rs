@@ -5,10 +5,12 @@ use super::line::break_line;
 use crate::json::{unescape, write_string};
 use crate::model::float;
 
-/// Readers of YAML take at most 1,024 characters for a key without a question mark.
+/// The maximum length in bytes of a key that is written without a question mark. YAML parsers accept at most 1,024
+/// characters in such a key.
 const LONGEST_SHORT_KEY: usize = 500;
 
-/// Writes the JSON of an object or list on one line. JSON is YAML, apart from the escapes in its texts.
+/// Writes the JSON of an object or list on one line. JSON is valid YAML, except for some escapes in strings and for
+/// long keys.
 pub fn write_flow(json: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(&byte) = json.get(at) {
@@ -32,7 +34,7 @@ pub fn write_flow(json: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a key of a block, up to its colon.
+/// Writes the key of a member whose line is indented by `indent`, up to the colon.
 pub(super) fn write_key(key: &str, indent: usize, out: &mut Vec<u8>) {
     let is_long = key.len() > LONGEST_SHORT_KEY;
     if is_long {
@@ -71,7 +73,7 @@ pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
     let text = std::str::from_utf8(raw).unwrap_or_default();
     let integer = text.parse::<i64>().map(|number| number.to_string());
     let number = integer.or_else(|_| text.parse::<u64>().map(|number| number.to_string()));
-    // Only a number: Rust reads words as floats, too.
+    // Rust also parses words such as `inf` as floats.
     let is_number = text.starts_with(|letter: char| letter == '-' || letter.is_ascii_digit());
     let float = || text.parse::<f64>().ok().filter(|float| is_number && float.is_finite()).map(float::general);
     match number.ok().or_else(float) {
@@ -80,7 +82,7 @@ pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The length of the JSON string at the beginning, with its quotes.
+/// The length in bytes of the JSON string with which `json` begins, with its quotes.
 fn string_length(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| match byte {
@@ -97,7 +99,8 @@ fn string_length(json: &[u8]) -> usize {
     end.map_or(json.len().max(2), |end| end + 2)
 }
 
-/// Whether a text has several lines of printable text of which the first is not indented.
+/// Whether a text is written as a literal block (`|`): it has several lines of printable characters, and the first line
+/// is not indented.
 pub(super) fn is_literal(text: &str) -> bool {
     let body = text.trim_end_matches('\n');
     body.contains('\n')
@@ -107,8 +110,8 @@ pub(super) fn is_literal(text: &str) -> bool {
         })
 }
 
-/// Whether every YAML reader reads the bare text as this string. A text that might be a number, a time, a boolean or
-/// null in YAML 1.1 is not plain. Neither is a text with a special character.
+/// Whether every YAML parser reads the text without quotes as this string. False for texts that could be a number, a
+/// time, a boolean or null in YAML 1.1, and for texts with special characters.
 pub(super) fn is_plain(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_word = |letter: char| {
@@ -126,7 +129,8 @@ pub(super) fn is_plain(text: &str) -> bool {
     safe_shape && !reserved
 }
 
-/// The indicator after `|`: whether the text ends with no line break (`-`), or with more than one (`+`).
+/// The indicator after the `|` of a literal block: `-` if the text does not end with a line break, `+` if it ends with
+/// several, empty if it ends with one.
 pub(super) fn chomping(text: &str) -> &'static str {
     match text.len() - text.trim_end_matches('\n').len() {
         0 => "-",

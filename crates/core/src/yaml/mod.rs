@@ -20,8 +20,8 @@ use serde_json::Value;
 pub use bounds::{DEEPEST, MOST_VALUES, VALUE_COST};
 pub use writer::YamlWriter;
 
-/// A JSON document in the style of kubectl, at once: for documents that are small. Bytes that are no JSON, which a
-/// store never holds, come out as they are.
+/// A JSON document in the style of kubectl, written at once: for small documents. Bytes that are not JSON, which stores
+/// never hold, are returned as they are.
 pub fn from_json(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
     let mut writer = YamlWriter::new(json.to_vec(), 0);

@@ -25,11 +25,11 @@ impl ValueKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutlineNode {
     pub(super) kind: ValueKind,
-    /// Where its key begins and ends, quotes included; empty in lists.
+    /// The offsets where its key begins and ends, quotes included; (0, 0) for the root and for elements of lists.
     pub(super) key: (usize, usize),
-    /// Where it begins and ends.
+    /// The offsets where the value begins and ends.
     pub(super) value: (usize, usize),
-    /// The number of the first node that is not inside of it.
+    /// The number of the first later node that is not inside of this one.
     pub(super) after: usize,
 }
 
@@ -37,7 +37,11 @@ pub(super) struct OutlineNode {
 pub(super) struct Outline(pub(super) Vec<OutlineNode>);
 
 impl Outline {
-    /// Finds the nodes in one pass.
+    /// Finds the values of a document in one pass. If the style does not allow as many values, the whole document
+    /// becomes one [`ValueKind::Plain`] value.
+    ///
+    /// # Errors
+    /// The bytes do not begin with a JSON value.
     pub(super) fn parse(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
         let mut cursor = Cursor::new(json);
         let mut nodes: Vec<OutlineNode> = Vec::new();
@@ -56,7 +60,7 @@ impl Outline {
             let mut key = (0, 0);
             if let Some(&container) = open.last() {
                 let is_object = nodes[container].kind == ValueKind::Object;
-                if cursor.closes(if is_object { b'}' } else { b']' }) {
+                if cursor.skip_closing(if is_object { b'}' } else { b']' }) {
                     nodes[container].value.1 = cursor.position();
                     nodes[container].after = nodes.len();
                     open.pop();
@@ -88,7 +92,7 @@ impl Outline {
             let after = nodes.len() + 1;
             if matches!(kind, ValueKind::Object | ValueKind::List) {
                 cursor.advance();
-                if !cursor.closes(if kind == ValueKind::Object { b'}' } else { b']' }) {
+                if !cursor.skip_closing(if kind == ValueKind::Object { b'}' } else { b']' }) {
                     open.push(nodes.len());
                     nodes.push(OutlineNode { kind, key, value: (start, start), after });
                     continue;
@@ -104,7 +108,7 @@ impl Outline {
         }
     }
 
-    /// The nodes directly inside of one.
+    /// The numbers of the nodes that are directly inside of a node.
     pub(super) fn children(&self, node: usize) -> impl Iterator<Item = usize> {
         let end = self.0[node].after;
         let inside = move |node: usize| (node < end).then_some(node);

@@ -7,15 +7,15 @@ use super::{go_yaml, kubectl};
 /// A style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As `kubectl -o yaml` prints: indented by two, lists not indented. Values in it are bounded: see [`DEEPEST`] and
-    /// [`MOST_VALUES`].
+    /// The style of `kubectl -o yaml`: objects are indented by two, lists are not. [`DEEPEST`] and [`MOST_VALUES`]
+    /// bound the values on lines of their own.
     Kubectl,
-    /// As go-yaml v3 writes: indented by four.
+    /// The style of go-yaml v3: indented by four.
     GoYaml,
 }
 
 impl Style {
-    /// The number of levels of objects and lists that have lines for their members and items.
+    /// The maximum number of levels of objects and lists with lines for their members and items.
     pub(super) fn deepest(self) -> usize {
         match self {
             Style::Kubectl => DEEPEST,
@@ -23,7 +23,7 @@ impl Style {
         }
     }
 
-    /// The maximum number of values in a document with lines.
+    /// The maximum number of values in a document that is not written on one line.
     pub(super) fn most_values(self) -> usize {
         match self {
             Style::Kubectl => MOST_VALUES,
@@ -32,18 +32,18 @@ impl Style {
     }
 
     /// The column of the value of a member whose object is at column `indent`.
-    pub(super) fn below(self, kind: ValueKind, indent: usize) -> usize {
+    pub(super) fn value_column(self, kind: ValueKind, indent: usize) -> usize {
         match (self, kind) {
             (Style::Kubectl, ValueKind::List) => indent,
             (Style::Kubectl, ValueKind::Object | ValueKind::Text | ValueKind::Plain) => indent + 2,
-            (Style::GoYaml, _) => go_yaml::below(indent),
+            (Style::GoYaml, _) => go_yaml::value_column(indent),
         }
     }
 
     /// Whether objects and lists at this column are written on one line.
     pub(super) fn is_too_deep(self, indent: usize) -> bool {
         match self {
-            // By its level: see [`Style::deepest`].
+            // `Style::deepest` decides by level instead.
             Style::Kubectl => false,
             Style::GoYaml => indent > go_yaml::MOST_INDENTATION,
         }

@@ -6,20 +6,20 @@ use super::line::break_line;
 use super::outline::{Outline, OutlineNode, ValueKind};
 use super::style::Style;
 
-/// A container or text that is being written; a stack of them goes from the outside in.
+/// A container or text that is being written. [`YamlWriter`] has a stack of them, the outermost first.
 enum Open {
-    /// The members of an object, in the order of their keys.
+    /// The members of an object that are left, in the order of their keys: key and number of the node.
     Members { members: std::vec::IntoIter<(String, usize)>, indent: usize, is_first: bool },
-    /// The elements of a list: the numbers of their nodes that are left.
+    /// The elements of a list: the numbers of the nodes that are left, including those inside of elements.
     Items { left: Range<usize>, indent: usize, is_first: bool },
-    /// The lines of a literal block.
+    /// The lines of a literal block; `at` is the offset of the next line, `None` after the last one.
     Lines { text: String, at: Option<usize>, indent: usize },
 }
 
 /// Writes a document as YAML in pieces.
 pub struct YamlWriter {
     json: Vec<u8>,
-    /// `None`: these bytes are no JSON.
+    /// `None`: the bytes are not JSON.
     outline: Option<Outline>,
     indent: usize,
     style: Style,
@@ -28,11 +28,13 @@ pub struct YamlWriter {
 }
 
 impl YamlWriter {
-    /// In the style of kubectl. The first line begins where the output ends; the others are indented by `indent`.
+    /// A writer in the style of kubectl. It appends the first line to the last line of the output, and indents all
+    /// other lines by `indent` spaces.
     pub fn new(json: Vec<u8>, indent: usize) -> YamlWriter {
         YamlWriter::in_style(json, indent, Style::Kubectl)
     }
 
+    /// Like [`YamlWriter::new`], in another style.
     pub(super) fn in_style(json: Vec<u8>, indent: usize, style: Style) -> YamlWriter {
         let outline = Outline::parse(&json, style).ok();
         YamlWriter { json, outline, indent, style, is_begun: false, stack: Vec::new() }
@@ -43,14 +45,14 @@ impl YamlWriter {
         self.outline.is_some()
     }
 
-    /// The number of values that have lines of their own.
+    /// The number of values that are written on lines of their own; 0 if the bytes are not JSON.
     pub fn values(&self) -> usize {
         self.outline.as_ref().map_or(0, |outline| outline.0.len())
     }
 
-    /// Writes until `out` has `most` bytes; true at the end. One step writes a line: its indentation, a key and a
-    /// scalar.
-    pub fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+    /// Writes lines until `out` has at least `target_len` bytes. The last line may exceed this, and so does a document
+    /// that is not JSON, which is written at once. Returns true when the document is complete.
+    pub fn fill(&mut self, target_len: usize, out: &mut Vec<u8>) -> bool {
         let Some(outline) = &self.outline else {
             out.extend_from_slice(&self.json);
             return true;
@@ -59,7 +61,7 @@ impl YamlWriter {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.stack.extend(begin(page, 0, self.indent, out));
         }
-        while out.len() < most {
+        while out.len() < target_len {
             let Some(open) = self.stack.last_mut() else { return true };
             let next = match open {
                 Open::Members { members, indent, is_first } => members.next().map(|(key, node)| {
@@ -118,7 +120,8 @@ impl<'w> Page<'w> {
     }
 }
 
-/// Begins a value at the current position; returns the rest that is still to be written.
+/// Begins a value at the end of `out`. A container has its lines at column `indent`. Returns what is still to be
+/// written; `None` if the value is complete.
 fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     match page.node(node).kind {
         ValueKind::Object => {
@@ -144,7 +147,7 @@ fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Optio
     }
 }
 
-/// Begins an item of a list after its dash. The list is at column `indent`.
+/// Begins an item of a list after its dash, as [`begin`] does. The list is at column `indent`.
 fn begin_item(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     if page.node(node).kind.is_container() && page.style.is_too_deep(indent) {
         page.style.write_flow(page.bytes(node), out);
@@ -153,12 +156,12 @@ fn begin_item(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> 
     begin(page, node, indent + 2, out)
 }
 
-/// Writes a key, and begins its value.
+/// Writes the key of a member, and begins its value as [`begin`] does. The object is at column `indent`.
 fn begin_member(page: Page<'_>, key: &str, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     page.style.write_key(key, indent, out);
     out.push(b':');
     let kind = page.node(node).kind;
-    let below = page.style.below(kind, indent);
+    let below = page.style.value_column(kind, indent);
     if !kind.is_container() {
         out.push(b' ');
     } else if page.style.is_too_deep(below) {
@@ -171,7 +174,8 @@ fn begin_member(page: Page<'_>, key: &str, node: usize, indent: usize, out: &mut
     begin(page, node, below, out)
 }
 
-/// Writes a text, or begins a literal block.
+/// Writes a text, or begins a literal block whose lines are at column `indent`. Returns the lines that are still to be
+/// written; `None` if the text is complete.
 fn begin_text(style: Style, mut text: String, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     if !style.is_literal(&text) {
         style.write_text(&text, out);
@@ -185,7 +189,7 @@ fn begin_text(style: Style, mut text: String, indent: usize, out: &mut Vec<u8>) 
     Some(Open::Lines { text, at: Some(0), indent })
 }
 
-/// The text of a JSON string. One that is not valid Unicode stays escaped.
+/// The text of a JSON string with its quotes. A string that is not valid Unicode remains escaped.
 fn text_of(string: &[u8]) -> String {
     serde_json::from_slice(string).unwrap_or_else(|_| String::from_utf8_lossy(string).trim_matches('"').to_owned())
 }

@@ -96,7 +96,7 @@ async fn advice_comes_from_kube_apiservers_own_counters() -> Result<()> {
         let row = shirts(&administrator, "").await?;
         ensure!(count(&row, "objects") == 6 && count(&row, "copies") >= 36, "{row}");
         let reason = row["reason"].as_str().unwrap_or_default();
-        ensure!(reason.ends_with("; it is cached, so these clients could read from fieldcache"), "{row}");
+        ensure!(reason.ends_with("; the resource is cached, so these clients could read from fieldcache"), "{row}");
         Ok(())
     })
     .await

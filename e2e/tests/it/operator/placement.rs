@@ -181,7 +181,7 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     let [alice, bob, mallory] = ["alice", "bob", "mallory"].map(|name| place(stage, operator, name, None));
     let (alice, bob, mallory) = (alice?, bob?, mallory?);
     let whole = format!("Pod team-a/pending: {MESSAGE}\n\nNODE ");
-    let event = format!("Pod team-a/pending: {MESSAGE}\n\nThis is the message of its FailedScheduling event.");
+    let event = format!("Pod team-a/pending: {MESSAGE}\n\nThis is the message of the Pod's FailedScheduling event.");
     let taint =
         "  dedicated:NoSchedule: not tolerated: the Pod cannot be placed here; if it runs here already, it stays";
     for (script, expected) in [
@@ -193,7 +193,7 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
             format!("{alice} pod/pending --node one"),
             &[
                 "Pod team-a/pending does not fit one.",
-                "Its labels and taints are not known: ",
+                "The labels and taints of the node are not known: ",
                 "User \"alice\" cannot get",
             ],
         ),

@@ -9,7 +9,7 @@ use super::{FOLDER, json as printed_json, parsed, placed};
 use crate::cli::exit::Exit;
 use crate::cli::place::node_report::NodeDetails;
 use crate::cli::place::nodes::no_such_node;
-use crate::cli::place::remote::{again, is_remote, read};
+use crate::cli::place::remote::{is_remote, read_response, retry_while_loading};
 use crate::cli::place::remote_error::{not_there, remedy, review_error};
 use crate::cli::place::reviewed::{ReviewResult, printed};
 use crate::cli::place::reviews::{path, requests};
@@ -62,19 +62,19 @@ async fn answers_are_read_as_they_were_written() {
         let (written, _) = printed_json(scenario, &["-f", &format!("HERE/{file}")]).await;
         let mut sent = written.clone();
         sent["metadata"] = json!({});
-        let (received, status) = read(sent.to_string().as_bytes()).unwrap();
+        let (received, status) = read_response(sent.to_string().as_bytes()).unwrap();
         assert_eq!(received, written, "{scenario}/{file}: empty metadata have no owner");
         assert_eq!(json!(status), written["status"], "{scenario}/{file}");
     }
-    let (received, _) = read(br#"{"metadata": {"name": "a"}, "status": {"total": 1, "new": 1}}"#).unwrap();
+    let (received, _) = read_response(br#"{"metadata": {"name": "a"}, "status": {"total": 1, "new": 1}}"#).unwrap();
     assert_eq!(received, json!({"metadata": {"name": "a"}, "status": {"total": 1, "new": 1}}), "nothing gets lost");
     for wrong in ["", "<html>", "[]", "{}", r#"{"status": "Success"}"#, r#"{"status": {"nodes": 1}}"#] {
-        assert!(read(wrong.as_bytes()).is_err(), "{wrong:?} is no answer");
+        assert!(read_response(wrong.as_bytes()).is_err(), "{wrong:?} is no answer");
     }
 }
 
 fn answered(status: &Value, spec: PlacementReviewSpec, about: Option<NodeDetails>) -> ReviewResult {
-    let (received, read) = read(json!({ "status": status }).to_string().as_bytes()).unwrap();
+    let (received, read) = read_response(json!({ "status": status }).to_string().as_bytes()).unwrap();
     let review = PlacementReview { spec, status: Some(read), ..PlacementReview::default() };
     let is_event = status.get("total").is_none();
     ReviewResult { subject: "Pod a/b".to_owned(), review, received: Some(received), is_event, about }
@@ -94,7 +94,9 @@ fn of_a_pod_that_one_may_only_get_the_message_is_printed() {
         let answers = [answered(&status, PlacementReviewSpec::default(), None)];
         let (text, exit) = printed(&parsed(&["pod/b"]).unwrap(), &answers);
         assert!(
-            text.starts_with(&format!("Pod a/b: {message}\n\nThis is the message of its FailedScheduling event.")),
+            text.starts_with(&format!(
+                "Pod a/b: {message}\n\nThis is the message of the Pod's FailedScheduling event."
+            )),
             "{text}"
         );
         assert!(text.contains("\nNot evaluated: free resources"), "{text}");
@@ -123,11 +125,12 @@ fn what_is_not_known_of_a_node_is_said() {
         let answers = [answered(&status, PlacementReviewSpec::default(), Some(about))];
         let (text, exit) = printed(&parsed(&["pod/b", "--node", "one"]).unwrap(), &answers);
         assert_eq!(exit, Exit::Done, "{text}");
-        assert!(text.starts_with("Pod a/b fits one.\n") && text.contains("\nNo rule rejects it.\n"), "{text}");
+        assert!(text.starts_with("Pod a/b fits one.\n") && text.contains("\nNo rule rejects the node.\n"), "{text}");
         text
     };
     let found = text(NodeDetails { node: Err("no".to_owned()), tolerations: Ok(Vec::new()) });
-    assert!(found.contains("\nIts labels and taints are not known: no\n") && !found.contains("Labels:"), "{found}");
+    let is_unknown = found.contains("\nThe labels and taints of the node are not known: no\n");
+    assert!(is_unknown && !found.contains("Labels:"), "{found}");
     let found = text(NodeDetails { node: Ok(tainted()), tolerations: Err("no".to_owned()) });
     let expected = "Labels: none\nTaints: k=v:NoSchedule\n  the tolerations of the Pod are not known: no\n";
     assert!(found.contains(expected), "{found}");
@@ -165,7 +168,7 @@ fn only_requests_for_loading_stores_are_repeated() {
         (answer(201, "", None), ControlFlow::Break(())),
         (UpstreamResponse { code: 429, retry_after: None, body: "later".into() }, ControlFlow::Break(())),
     ] {
-        assert_eq!(again(&answer), expected, "{answer:?}");
+        assert_eq!(retry_while_loading(&answer), expected, "{answer:?}");
     }
 }
 

@@ -37,7 +37,7 @@ fn a_user_may_have_as_many_bodies_as_are_free() {
     assert_eq!((refused.limit, refused.retry_after), (Limit::Bodies, Some(1)));
     assert_eq!(
         refused.message,
-        "too many requests, please try again later: 4 request bodies with 0 bytes are in memory, 4 of them with 0 bytes for user \"a\". A user may have as much as is free of --max-bodies=8. Send fewer at a time, or raise --max-bodies"
+        "too many requests, please try again later: 4 request bodies with 0 bytes are in memory, 4 of them with 0 bytes for user \"a\". A user may have what all others leave free of --max-bodies=8. Send fewer at a time, or raise --max-bodies"
     );
     let of_b: Vec<_> = (0..2).map(|_| bodies.enter(&user("b")).unwrap()).collect();
     assert!(bodies.enter(&user("b")).is_err(), "two are free");
@@ -132,13 +132,13 @@ async fn slow_bodies_hold_their_places_for_a_bounded_time() {
     assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"), "{}", refused.body);
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "BodyLimit");
     assert_eq!(read.load(Ordering::SeqCst), 0, "no byte was read");
-    assert_eq!(fixture.server().limits().refused(Limit::Bodies), 1);
+    assert_eq!(fixture.server().limits().rejections(Limit::Bodies), 1);
     let other = posted(&fixture, "b", pieces(10, false).0).await;
     assert_eq!(other.code.as_u16(), 400, "another user's body is read: {}", other.body);
     for request in slow {
         let late = whole(request.await).await;
         assert_eq!(late.code.as_u16(), 400);
-        assert_eq!(late.message(), "the body of the request did not arrive in time: at most 15 s");
+        assert_eq!(late.message(), "the body of the request did not arrive in time: the maximum is 15 s");
     }
     assert_eq!(started.elapsed().as_secs(), 15);
     assert_eq!(fixture.server().limits().bodies().in_memory(), InMemory::default());

@@ -14,7 +14,7 @@ async fn may_hold(fixture: &Fixture, accept: &str, path: &str) -> u64 {
     let request = Request::builder().uri(path).header("host", "127.0.0.1:8181").header("accept", accept);
     let response = fixture.server.answer(request.body(String::new()).unwrap()).await;
     assert_eq!(response.status(), 200, "{path}");
-    response.body().may_hold().unwrap_or_default()
+    response.body().most_held_bytes().unwrap_or_default()
 }
 
 /// An object of which a row is being written is held. Among many small ones the average length says nothing of it.
@@ -72,6 +72,6 @@ fn a_response_that_is_always_streamed_holds_its_first_piece() {
         let pieces = [Bytes::from(vec![b'x'; length]), Bytes::from_static(b"y")];
         let finish = Finish { streams: true, ..Finish::default() };
         let (body, _) = body::finish(Box::new(pieces.into_iter()), finish);
-        assert_eq!((body.may_hold(), body.length()), (Some(expected), None), "{length} bytes");
+        assert_eq!((body.most_held_bytes(), body.length()), (Some(expected), None), "{length} bytes");
     }
 }

@@ -89,7 +89,7 @@ async fn a_user_has_so_many_watches_and_another_user_his_own() {
     assert_eq!(get_as(&fixture, &user("a"), SHIRTS).await.status(), 200, "lists are no watches");
     drop(first);
     assert_eq!(get_as(&fixture, &user("a"), &path).await.status(), 200, "one was closed");
-    assert_eq!(fixture.server.limits().refused(Limit::WatchesPerUser), 1);
+    assert_eq!(fixture.server.limits().rejections(Limit::WatchesPerUser), 1);
     assert_eq!(fixture.server.limits().watches().of_busiest(), 1, "what was dropped at once is not open");
 }
 
@@ -242,7 +242,7 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
     assert_eq!((refused.code.as_u16(), started.elapsed().as_secs()), (429, 15));
     assert!(refused.message().contains("--max-list-bytes=8Mi of large lists are in progress"), "{}", refused.message());
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListBytesLimit");
-    assert_eq!(fixture.server.limits().refused(Limit::ListBytes), 1);
+    assert_eq!(fixture.server.limits().rejections(Limit::ListBytes), 1);
     drop(first);
     assert_eq!(get_as(&fixture, &user("a"), SHIRTS).await.status(), 200);
 }
@@ -257,15 +257,15 @@ async fn a_store_over_the_memory_limit_is_rejected_with_its_option_and_others_co
         assert_eq!(refused.code, 503, "{path}");
         assert_eq!(
             refused.message(),
-            "memory limit: this resource is not loaded, because all loaded resources take 700Mi without it, it needs more than \
-             400Mi and --memory-limit is 1Gi; the loaded ones are not evicted for it. Raise --memory-limit, or \
-             read fewer resources: a resource without requests is unloaded after 15 minutes"
+            "memory limit: this resource is not loaded. The other resources take 700Mi, this one needs more than 400Mi, \
+             and --memory-limit is 1Gi. fieldcache does not evict loaded resources for a new one. Raise --memory-limit, \
+             or stop reading other resources: fieldcache unloads a resource 15 minutes after its last request"
         );
         assert_eq!(refused.json()["reason"], "ServiceUnavailable");
         assert_eq!(refused.json()["details"]["causes"][0], json!({"reason": "MemoryLimit", "field": "--memory-limit"}));
     }
     assert_eq!(fixture.get(ALL_SHIRTS).await.code, 200);
-    assert_eq!(fixture.server.limits().refused(Limit::Memory), 2);
+    assert_eq!(fixture.server.limits().rejections(Limit::Memory), 2);
 }
 
 /// A server whose clock, which tables read for ages, is broken.
@@ -282,7 +282,7 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let refused = fixture.get_with(SHIRTS, &table).await;
     assert_eq!((refused.code.as_u16(), &refused.json()["reason"]), (500, &json!("InternalError")));
-    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Request), 1);
+    assert_eq!(fixture.registry.panics().count_of(PanicOrigin::Request), 1);
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "the next request");
 
     // Watches, of which one meets the defect with the event that both receive.
@@ -298,12 +298,12 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     assert_eq!(Arc::strong_count(&dropped), 1, "what it held is free");
     fixture.put("default", "y", "blue");
     assert_eq!(whole.line().await, "ADDED default/y@102", "the other watch goes on");
-    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Watch), 1);
+    assert_eq!(fixture.registry.panics().count_of(PanicOrigin::Watch), 1);
 
     let mut pieces = Body::pieces(Box::new(std::iter::from_fn(|| panic!("planted"))));
     pieces.count_panics(fixture.registry.panics());
     assert!(pieces.frame().await.expect("an end that is no end").is_err());
-    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Answer), 1);
+    assert_eq!(fixture.registry.panics().count_of(PanicOrigin::Answer), 1);
 }
 
 #[test]
@@ -339,11 +339,11 @@ fn headers_count_by_what_they_take_in_memory() {
     let long = header_bytes(request(480).headers());
     let mut shares: Vec<HeadShare> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
     assert!((3..=5).contains(&shares.len()), "{}", shares.len());
-    shares.iter_mut().for_each(HeadShare::authorized);
+    shares.iter_mut().for_each(HeadShare::release_authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_err(), "long headers count until the response");
     shares.clear();
     let mut shares: Vec<HeadShare> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
-    shares.iter_mut().for_each(HeadShare::authorized);
+    shares.iter_mut().for_each(HeadShare::release_authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }
 

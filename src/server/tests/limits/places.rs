@@ -100,7 +100,7 @@ fn evicted_connections_that_have_not_ended_are_bounded() {
     let connections = Arc::new(Connections::new(400));
     let flood: Vec<Open> = (0..1000).map_while(|_| open(&connections, "192.0.2.1")).collect();
     assert_eq!((flood.len(), connections.open(), connections.unauthenticated()), (164, 164, 100));
-    assert_eq!(connections.refused(), 1);
+    assert_eq!(connections.rejections(), 1);
     let other = open(&connections, "192.0.2.2").expect("an address without connections is let in");
     assert!(open(&connections, "192.0.2.2").is_none(), "once");
     let others: Vec<Open> = (0..1000)
@@ -114,10 +114,10 @@ fn evicted_connections_that_have_not_ended_are_bounded() {
 fn one_without_a_pending_request_is_evicted_first() {
     let connections = Arc::new(Connections::new(8));
     let (first, second) = (open(&connections, "192.0.2.1").unwrap(), open(&connections, "192.0.2.1").unwrap());
-    let pending = first.state.begin();
+    let pending = first.state.begin_request();
     let third = open(&connections, "192.0.2.1").unwrap();
     assert!(!first.is_evicted() && second.is_evicted());
-    let _both = (third.state.begin(), pending);
+    let _both = (third.state.begin_request(), pending);
     let _fourth = open(&connections, "192.0.2.1").unwrap();
     assert!(first.is_evicted(), "if all have one, the oldest");
 }
@@ -126,10 +126,10 @@ fn one_without_a_pending_request_is_evicted_first() {
 fn an_address_has_a_share_while_the_table_is_crowded() {
     let connections = Arc::new(Connections::new(40));
     let open_connections: Vec<Open> = (0..20).map(|_| authenticated(&connections, "192.0.2.1").unwrap()).collect();
-    assert_eq!((connections.share(), connections.of_busiest()), (10, 20), "an address may have half of all");
+    assert_eq!((connections.most_per_address(), connections.of_busiest()), (10, 20), "an address may have half of all");
     assert!(open(&connections, "192.0.2.1").is_none(), "but no more");
     assert!(open(&connections, "::ffff:192.0.2.1").is_none(), "however it is written");
-    assert_eq!((connections.refused(), connections.refused_by_share()), (0, 2));
+    assert_eq!((connections.rejections(), connections.rejections_by_address()), (0, 2));
     let others: Vec<Open> =
         (0..10).map(|number| authenticated(&connections, &format!("2001:db8::{number}")).unwrap()).collect();
     assert!(authenticated(&connections, "2001:db8::ffff").is_none(), "a /64 network is one address");
@@ -153,10 +153,10 @@ fn authenticated_connections_have_three_quarters_and_others_the_rest() {
         (refused.limit, &*refused.message),
         (
             Limit::ConnectionsPerUser,
-            "too many connections: the maximum of 6 authenticated connections is open, 0 of them of user \"new\", and no user has more that could be closed instead. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections=8"
+            "too many connections: the maximum of 6 authenticated connections is open, 0 of them by user \"new\", and none of them can be closed for a new one. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections=8"
         )
     );
-    assert_eq!((connections.open(), connections.refused(), connections.refused_by_user()), (6, 0, 1));
+    assert_eq!((connections.open(), connections.rejections(), connections.rejections_by_user()), (6, 0, 1));
     assert!(open_connections.iter().all(|open| !open.is_displaced()), "a user with one connection keeps it");
     drop(open_connections);
     let trusted: Vec<_> = (0..9).map(|_| connections.enter(&state("127.0.0.1", true))).collect();
@@ -171,7 +171,7 @@ fn one_user_with_many_addresses_makes_room_for_others() {
     for number in 0..12 {
         let address = format!("192.0.2.{}", number / 4);
         let open = of_user(&connections, &address, "tenant").unwrap().expect("room for all");
-        let request = (number > 0).then(|| open.state.begin());
+        let request = (number > 0).then(|| open.state.begin_request());
         open_connections.push((open, request));
     }
     let displaced = |open_connections: &[(Open, Option<PendingRequest>)]| -> Vec<usize> {
@@ -179,13 +179,13 @@ fn one_user_with_many_addresses_makes_room_for_others() {
     };
     let own = of_user(&connections, "198.51.100.1", "tenant").unwrap().expect("its own makes room");
     assert_eq!(displaced(&open_connections), [0], "the one that is idle");
-    let _request = own.state.begin();
+    let _request = own.state.begin_request();
     assert!(of_user(&connections, "198.51.100.2", "tenant").unwrap().is_err(), "none is idle any more");
     let mut others = Vec::new();
     for number in 1..=6 {
         let other = of_user(&connections, &format!("203.0.113.{number}"), "alice").unwrap().expect("an equal part");
         assert_eq!(displaced(&open_connections), (0..=number).collect::<Vec<_>>(), "the oldest");
-        let request = other.state.begin();
+        let request = other.state.begin_request();
         others.push((other, request));
         assert_eq!(connections.of_busiest_user(), (12 - number).max(6));
     }
@@ -291,7 +291,7 @@ proptest! {
                         (Ok(victim), Ok(open)) => {
                             prop_assert_eq!(&displaced, &Vec::from_iter(victim), "step {}", number);
                             known.retain(|one| Some(one.number) != victim);
-                            let request = is_busy.then(|| open.state.begin());
+                            let request = is_busy.then(|| open.state.begin_request());
                             open_connections.insert(number, (open, request));
                             known.push(Known { number, user: Some(user_number), is_busy });
                         }
@@ -404,7 +404,7 @@ async fn clients_with_credentials_are_answered_while_others_take_every_place() {
     }
     let connections = fixture.server.limits().connections();
     assert!(connections.unauthenticated() <= 3, "{connections:?}");
-    assert!(fixture.server.limits().refused(Limit::UnauthenticatedConnections) >= 190, "{connections:?}");
+    assert!(fixture.server.limits().rejections(Limit::UnauthenticatedConnections) >= 190, "{connections:?}");
     running.stop.send(()).unwrap();
     running.task.await.unwrap();
 }

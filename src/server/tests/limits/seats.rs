@@ -78,7 +78,7 @@ async fn a_request_of_another_user_comes_before_most_of_a_flood() {
             }
         }
         let before = before.unwrap();
-        let refused = fixture.server.limits().refused(Limit::Seats) as usize;
+        let refused = fixture.server.limits().rejections(Limit::Seats) as usize;
         assert_eq!(answered, FLOOD, "every request is answered");
         // Two rounds: what was in progress, and the one that it was in. A round of cheap requests is one of units.
         assert!(before <= refused + 2 * 4 * 8, "{path}: {before} came before it, {refused} of them refused");
@@ -123,7 +123,7 @@ async fn a_user_finds_a_full_queue_and_another_one_does_not() {
     }
     assert_eq!(codes.len(), FLOOD);
     let refused = codes.iter().filter(|code| **code == 429).count() as u64;
-    assert_eq!(fixture.server.limits().refused(Limit::Seats), refused + 1);
+    assert_eq!(fixture.server.limits().rejections(Limit::Seats), refused + 1);
     assert!(refused > 0 && codes.contains(&200));
 }
 
@@ -141,7 +141,7 @@ async fn requests_that_cannot_be_routed_take_turns_too() {
     }
     let codes: BTreeSet<u16> = tasks.join_all().await.into_iter().collect();
     assert_eq!(codes, BTreeSet::from([400, 429]));
-    assert!(fixture.server.limits().refused(Limit::Seats) > 0);
+    assert!(fixture.server.limits().rejections(Limit::Seats) > 0);
 }
 
 /// What is read of a request before its user is known is work too.
@@ -261,7 +261,7 @@ async fn turns_of_a_second_are_not_one_round() {
         ("one of many users of a tenant", 128, 128, "system:serviceaccount:team:hog", 1),
     ] {
         // All seats of this round are taken, so all of the burst waits, and is granted turns together.
-        seats.turn_of(&user("third")).await.work_and_settle(Duration::from_secs(1), || ());
+        seats.wait_for_turn(&user("third")).await.work_and_settle(Duration::from_secs(1), || ());
         let mut tasks = long_turns(count, users, hog);
         let (seats, done) = (seats.clone(), done.clone());
         let mut other = JoinSet::new();
@@ -270,7 +270,7 @@ async fn turns_of_a_second_are_not_one_round() {
             for number in 0..10 {
                 let before = done.load(Ordering::Relaxed);
                 tokio::task::yield_now().await;
-                seats.turn_of(&user(&format!("other-{}", number % others))).await.work(|| ());
+                seats.wait_for_turn(&user(&format!("other-{}", number % others))).await.work(|| ());
                 most = most.max(done.load(Ordering::Relaxed) - before);
             }
             most
@@ -287,7 +287,7 @@ async fn turns_of_a_second_are_not_one_round() {
 async fn work_without_a_turn_is_paid_for_with_the_next_one() {
     for (unpaid, is_full) in [(Duration::ZERO, false), (UNIT_TIME * 20, true)] {
         let seats = Arc::new(Seats::new(1));
-        let mut worker = seats.turn_of(&user("watch")).await;
+        let mut worker = seats.wait_for_turn(&user("watch")).await;
         worker.work_and_settle(unpaid, || ());
         let mut other = seats.worker(&user("other"));
         let waits = poll_fn(|context| Poll::Ready(other.poll_turn(context).is_pending())).await;

@@ -28,7 +28,7 @@ use crate::transport::stream_timeout::{Link, StreamTimeoutExecutor};
 use crate::transport::write_timeout::{FREES_WITHIN, WriteTimeout};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::response::rejected;
+use crate::wire::response::transport_error;
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -87,7 +87,7 @@ async fn an_excess_connection_is_rejected_in_its_own_protocol() {
     let _ = fifth.read_to_end(&mut nothing).await;
     assert_eq!(nothing, b"", "to TLS nothing is said");
     let connections = fixture.server.limits().connections();
-    assert_eq!((connections.open(), fixture.server.limits().refused(Limit::Connections)), (2, 3));
+    assert_eq!((connections.open(), fixture.server.limits().rejections(Limit::Connections)), (2, 3));
 
     drop(first);
     let again = timeout(Duration::from_secs(30), async {
@@ -207,14 +207,14 @@ async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
         let state = Arc::new(ConnectionState::for_user(User::named("late"), is_authenticated));
         let streams = StreamTimeoutExecutor(Arc::new(Link::new(state.clone(), connections.clone())));
         let link = streams.0.clone();
-        link.has_arrived(8 << 20);
+        link.set_next_request(8 << 20);
         let (polled, request) = tokio::sync::oneshot::channel::<()>();
         streams.execute(async move { drop(polled) });
         assert!(request.await.is_err(), "{what}: its task is dropped");
         let evicted = timeout(Duration::from_millis(1), state.wait_for_eviction()).await.is_ok();
         assert_eq!(evicted, !is_authenticated, "{what}");
     }
-    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 202);
+    assert_eq!(fixture.server.limits().rejections(Limit::UnstartedRequests), 202);
 }
 
 /// A peer can send thousands of requests in one packet. Each takes memory until its response is written.
@@ -264,7 +264,7 @@ impl Answers for Planted {
     }
 
     async fn reject(&self, _: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
-        rejected(error, method)
+        transport_error(error, method)
     }
 
     fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {
@@ -303,7 +303,7 @@ async fn a_panic_beside_answers_ends_one_connection() {
     assert_eq!(nothing, b"");
     other.write_all(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").await.unwrap();
     assert!(String::from_utf8(said(&mut other).await).unwrap().ends_with("\r\n\r\nok"));
-    assert_eq!(planted.0.registry.panics().counted(PanicOrigin::Connection), 1);
+    assert_eq!(planted.0.registry.panics().count_of(PanicOrigin::Connection), 1);
     stop.send(()).unwrap();
     task.await.unwrap();
     assert_eq!(connections.open(), 0);
@@ -343,7 +343,7 @@ async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
         let link = Arc::new(Link::new(state, fixture.server.limits().connections().clone()));
         let mut stall = WriteTimeout::new(io, link.clone());
         stall.write_all(&[1; ROOM]).await.unwrap();
-        link.must_write();
+        link.require_write();
         let mut writes = Box::pin(async move {
             stall.write_all(&[2; ROOM]).await?;
             stall.flush().await

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{fill, get_as, user, whole, with_limits};
 use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::LimitSettings;
-use crate::flow_control::seats::{Seats, Unpaid};
+use crate::flow_control::seats::{Seats, UnchargedWork};
 use crate::model::quantity::Bytes;
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::wire::body::Body;
@@ -97,7 +97,7 @@ async fn the_start_of_a_watch_takes_a_turn_where_it_is_work() {
         let limits = fixture.server.limits();
         let watches = limits.watches().of_busiest();
         // Another user has taken all seats of this round.
-        limits.seats().turn_of(&user("b")).await.work_and_settle(Duration::from_secs(1), || ());
+        limits.seats().wait_for_turn(&user("b")).await.work_and_settle(Duration::from_secs(1), || ());
         assert!(futures::poll!(watch.body_mut().frame()).is_pending(), "{what}");
         assert_eq!(limits.seats().waiting(), usize::from(is_work), "{what}");
         assert_eq!(limits.watches().of_busiest(), watches, "{what}: nothing has begun");
@@ -112,11 +112,11 @@ async fn work_without_a_turn_is_charged_when_it_ends_before_one() {
     for (what, time, is_full) in
         [("nothing", 0, false), ("less than a unit", 100, false), ("a second", 1_000_000, true)]
     {
-        let mut ended = Unpaid::new(&seats, &user("a"));
+        let mut ended = UnchargedWork::new(&seats, &user("a"));
         ended.add(Duration::from_micros(time));
         drop(ended);
         let other = user("b");
-        let next = std::pin::pin!(seats.turn_of(&other));
+        let next = std::pin::pin!(seats.wait_for_turn(&other));
         assert_eq!(futures::poll!(next).is_pending(), is_full, "{what}");
     }
 }

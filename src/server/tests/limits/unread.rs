@@ -79,7 +79,7 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
     for _round in 0..64 {
         for ((meter, waker), pieces) in meters.iter_mut().zip(&wakers).zip(&mut unread_pieces) {
             let context = Context::from_waker(waker);
-            if meter.answer().is_none_or(|answer| !answer.is_ended()) && meter.is_ready(&context) {
+            if meter.response().is_none_or(|answer| !answer.is_ended()) && meter.ready_or_wake(&context) {
                 pieces.push(meter.count(bytes::Bytes::from(vec![0; piece]), &context).unwrap());
             }
         }
@@ -90,15 +90,15 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
     assert!(waiting(&unread_pieces) > 0, "some had to wait for their first piece");
     // The tasks of the watches that have ended run: the waiting ones continue.
     for (meter, pieces) in meters.iter().zip(&mut unread_pieces) {
-        if meter.answer().is_some_and(|answer| answer.is_ended()) {
+        if meter.response().is_some_and(|answer| answer.is_ended()) {
             pieces.clear();
         }
     }
     assert!(unread.bytes() <= most, "{} bytes are unread", unread.bytes());
     for ((meter, woken), waker) in meters.iter().zip(&woken).zip(&wakers) {
-        if meter.answer().is_none() {
+        if meter.response().is_none() {
             assert!(woken.0.load(Ordering::Relaxed) > 0, "a watch that waits for its first piece is not woken");
-            assert!(meter.is_ready(&Context::from_waker(waker)));
+            assert!(meter.ready_or_wake(&Context::from_waker(waker)));
         }
     }
 }
@@ -115,17 +115,17 @@ fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_i
     let mut other = unread.meter(&user("waiting"), true, None);
     let _other = count(&mut other, 20);
     let (read, rest) = (count(&mut ended, 900), count(&mut ended, 101));
-    assert!(ended.answer().is_some_and(|answer| answer.is_ended()));
+    assert!(ended.response().is_some_and(|answer| answer.is_ended()));
     // Its client reads meanwhile, so the other bytes exceed the bound by more than is known.
     drop(read);
     let _unread = count(&mut next, 1_200);
-    assert!(!next.answer().unwrap().is_ended());
-    assert!(!waiting.is_ready(&context), "the bound and its quarter are exceeded");
+    assert!(!next.response().unwrap().is_ended());
+    assert!(!waiting.ready_or_wake(&context), "the bound and its quarter are exceeded");
     let before = woken.0.load(Ordering::Relaxed);
     drop((rest, ended));
     assert!(woken.0.load(Ordering::Relaxed) > before, "the watch that waits is not woken");
-    assert!(waiting.is_ready(&context), "the bound is exceeded by less than a quarter");
-    assert!(!next.answer().unwrap().is_ended());
+    assert!(waiting.ready_or_wake(&context), "the bound is exceeded by less than a quarter");
+    assert!(!next.response().unwrap().is_ended());
 }
 
 #[test]
@@ -142,17 +142,17 @@ fn watches_of_a_user_with_few_unread_bytes_continue_beside_those_of_others_that_
     let (mut heavy, mut light) = (meters("heavy", 81), meters("light", 3));
     let counted: Vec<_> = heavy.iter_mut().take(80).map(|meter| count(meter, 1_001)).collect();
     assert!(unread.bytes() > 80_000, "{} bytes", unread.bytes());
-    assert!(!heavy[80].is_ready(&context), "past a quarter above the bound");
+    assert!(!heavy[80].ready_or_wake(&context), "past a quarter above the bound");
     let [first, second, third] = &mut light[..] else { unreachable!() };
-    assert!(first.is_ready(&context), "nothing of this user is unread");
+    assert!(first.ready_or_wake(&context), "nothing of this user is unread");
     let taken = count(first, 600);
-    assert!(second.is_ready(&context), "600 of 1,000 bytes");
+    assert!(second.ready_or_wake(&context), "600 of 1,000 bytes");
     let _second = count(second, 450);
-    assert!(!third.is_ready(&context), "it has its part");
+    assert!(!third.ready_or_wake(&context), "it has its part");
     let before = woken.0.load(Ordering::Relaxed);
     drop(taken);
     assert!(woken.0.load(Ordering::Relaxed) > before, "a reader of the same user has read");
-    assert!(third.is_ready(&context));
+    assert!(third.ready_or_wake(&context));
     drop(counted);
 }
 
@@ -269,7 +269,7 @@ async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
     let streams = open_streams(&running, "127.0.0.1", &watch, 40).await;
     let limits = fixture.server.limits();
     timeout(SOON, async {
-        while limits.refused(Limit::UnreadBytes) < 20 {
+        while limits.rejections(Limit::UnreadBytes) < 20 {
             sleep(Duration::from_millis(20)).await;
         }
     })

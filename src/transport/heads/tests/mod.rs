@@ -24,7 +24,7 @@ use crate::transport::head_error::HeadError;
 use crate::transport::listen::{Answers, End, serve};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::response::rejected;
+use crate::wire::response::transport_error;
 
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ impl Answers for Echo {
     }
 
     async fn reject(&self, _: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
-        rejected(error, method)
+        transport_error(error, method)
     }
 
     fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {

@@ -99,7 +99,7 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (b"\x16\x03\x01\x02\x00\x01\x00".to_vec(), 400, "first line"),
         (b"GET / HTTP/1.1\r\nA : b\r\n\r\n".to_vec(), 400, "no colon directly after"),
         (b"GET / HTTP/1.1\r\nA b\r\n\r\n".to_vec(), 400, "no colon directly after"),
-        (b"GET / HTTP/1.1\r\n: b\r\n\r\n".to_vec(), 400, "no valid name"),
+        (b"GET / HTTP/1.1\r\n: b\r\n\r\n".to_vec(), 400, "an invalid name"),
         (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n".to_vec(), 400, "name"),
         (b"GET / HTTP/1.1\r\nA: b\x00c\r\n\r\n".to_vec(), 400, "control character"),
         (b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n".to_vec(), 400, "header"),
@@ -117,11 +117,11 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (b"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n".to_vec(), 400, "not a number"),
         (b"POST / HTTP/1.1\r\nContent-Length: 1234567890123456789\r\n\r\n".to_vec(), 400, "not a number"),
         (b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 400, "one of them"),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec(), 501, "only one"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec(), 501, "only once"),
         (
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
             501,
-            "only one",
+            "only once",
         ),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: \x0bchunked\r\n\r\n".to_vec(), 400, "control character"),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 400, "HTTP/1.0"),
@@ -320,10 +320,10 @@ async fn long_heads_of_one_address_take_no_more_than_their_share() {
         let mut connected = Connected::among(&connections);
         connected.write(part.as_bytes()).await;
         let before = connections.long_heads();
-        while connections.long_heads() == before && connections.refused_streams() == 0 {
+        while connections.long_heads() == before && connections.rejected_streams() == 0 {
             tokio::task::yield_now().await;
         }
-        if connections.refused_streams() > 0 {
+        if connections.rejected_streams() > 0 {
             let (head, body) = connected.response().await;
             assert!(head.starts_with("HTTP/1.1 429 ") && head.contains("\r\nretry-after: 1\r\n"), "{head}");
             assert!(body.contains("too many long requests") && body.contains("of 64Mi"), "{body}");

@@ -1,4 +1,4 @@
-//! The core group.
+//! The built-in kinds of the core group.
 
 use k8s_openapi::api::core::v1 as core;
 

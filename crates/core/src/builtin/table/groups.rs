@@ -1,4 +1,4 @@
-//! The groups with a name.
+//! The built-in kinds of the groups with a name, which are all groups except core.
 
 use k8s_openapi::{
     api::{

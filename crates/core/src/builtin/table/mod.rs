@@ -11,7 +11,7 @@ mod shared;
 
 use super::kind::BuiltinKind;
 
-/// All rows.
+/// All rows, in the order that the module states.
 pub fn kinds() -> impl Iterator<Item = &'static BuiltinKind> {
     core::KINDS.iter().chain(groups::KINDS)
 }

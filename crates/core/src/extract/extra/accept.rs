@@ -21,31 +21,32 @@ pub struct FieldRequest {
     pub name: String,
     /// An RFC 9535 path.
     pub json_path: Option<String>,
-    /// Or the name of a column of the resource's definition.
+    /// Alternatively, the name of a printer column of the resource, whose path is used.
     pub printer_column: Option<String>,
 }
 
 /// One version of the resource, as the rules need it.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetResource<'a> {
-    /// Its extractor without extra fields, with the labels that it has already.
+    /// The extractor of the version, without extra fields. It knows the field labels that the resource already has.
     pub extractor: &'a Extractor,
-    /// Its schema without references; `None` if it is unknown: then every path is accepted.
+    /// The schema of the version, without references. `None` if it is unknown: then every path is accepted.
     pub schema: Option<&'a Value>,
-    /// Its additionalPrinterColumns.
+    /// The additionalPrinterColumns of the version.
     pub columns: &'a [PrinterColumn],
 }
 
 /// The result of [`accept`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedFields {
-    /// The valid fields, in order. They may be used although others are not valid.
+    /// The valid fields, in order. They are usable even if other fields are not valid.
     pub fields: ExtraFields,
-    /// The errors of the others, in order.
+    /// The errors of the invalid fields, in order.
     pub problems: Vec<ExtraFieldError>,
 }
 
-/// Validates and compiles the requested fields.
+/// Validates and compiles the requested fields for one version of a resource. If there are too many requests, all are
+/// rejected.
 pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> AcceptedFields {
     const LIST: &str = "spec.selectableFields";
     let mut outcome = AcceptedFields::default();
@@ -86,7 +87,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
             Err((member, broken)) => problems.push(problem(index, member, broken)),
         }
     }
-    let (fitting, whole) = fitting(subject.extractor, &fields);
+    let (fitting, whole) = fitting_fields(subject.extractor, &fields);
     for index in places.drain(fitting..) {
         problems.push(problem(
             index,
@@ -103,9 +104,9 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     outcome
 }
 
-/// The number of fields that an extractor can take, from the first on, and the extractor with them. Each field makes it
-/// larger, so a few sizes are tried.
-fn fitting(extractor: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
+/// The number of fields, counted from the first, that can be added to an extractor; and the extractor with them. Each
+/// field only makes the extractor larger, so a binary search finds the number.
+fn fitting_fields(extractor: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
     if let Ok(whole) = extractor.with_extra(fields) {
         return (fields.len(), whole);
     }
@@ -120,7 +121,8 @@ fn fitting(extractor: &Extractor, fields: &[CompiledField]) -> (usize, Extractor
     (fitting, whole)
 }
 
-/// Validates the name of an extra field, which must be new.
+/// Validates the name of an extra field: its form, and that the name is new. `names` has the names of the fields before
+/// it, and gets this one. `extractor` knows the field labels of the resource.
 fn validate_name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
@@ -153,18 +155,19 @@ fn validate_name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>
     Ok(())
 }
 
-/// Compiles an extra field from its path or its printer column.
+/// Compiles an extra field from its path or its printer column. `others` are the fields before it, whose enum values it
+/// shares if they are equal.
 fn compile_field(
     request: &FieldRequest,
     subject: &TargetResource<'_>,
     others: &[CompiledField],
 ) -> Result<CompiledField, Violation> {
     let (steps, json_path) = match (&request.json_path, &request.printer_column) {
-        (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
+        (Some(json_path), None) => (dialect::parse_rfc_9535(json_path)?, json_path.clone()),
         (None, Some(wanted)) => {
             let column = subject.columns.iter().find(|column| column.name == *wanted);
             let column = column.ok_or_else(|| column_not_found(wanted, subject.columns))?;
-            (dialect::printer_column(&column.json_path)?, column.json_path.clone())
+            (dialect::parse_printer_column(&column.json_path)?, column.json_path.clone())
         }
         _ => {
             let message = "exactly one of jsonPath and printerColumn must be set";
@@ -179,7 +182,7 @@ fn compile_field(
             "The values at {json_path}. An object can have several: = matches if any of them is equal, != if none is."
         );
     }
-    // All fields may lead to one place, whose enum may be long.
+    // All fields may lead to the same value, whose enum may be long.
     let shared = others.iter().map(|other| &other.field().allowed).find(|allowed| **allowed == leaf.allowed);
     let allowed = shared.cloned().unwrap_or(leaf.allowed);
     let field = Field {
@@ -206,7 +209,7 @@ fn column_not_found(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     Violation::new(ExtraFieldReason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
 }
 
-/// Rejects fields that are useless, such as `kind`.
+/// Rejects fields that are of no use, such as `kind`.
 fn reject_pointless(steps: &[PathStep]) -> Result<(), Violation> {
     let keys: Vec<&str> = steps
         .iter()

@@ -11,8 +11,11 @@ use crate::extract::json_path::{JsonPath, PathNode, Slice, SliceEnd};
 use crate::extract::trie::PathStep;
 use crate::model::quote;
 
-/// Reads an RFC 9535 path.
-pub(super) fn rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
+/// Parses an RFC 9535 path to steps.
+///
+/// # Errors
+/// The path is invalid, too long, or has parts that are not supported.
+pub(super) fn parse_rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
     if text.chars().count() > MAX_PATH {
         return Err(Violation::new(
             ExtraFieldReason::InvalidPath,
@@ -21,7 +24,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
     }
     // The parser tries the expressions of a filter in many ways, so that its time doubles with each parenthesis.
     if has_filter(text) {
-        return named(text, Err(FILTER.to_owned()));
+        return checked_steps(text, Err(FILTER.to_owned()));
     }
     let query = parse_json_path(text).map_err(|error| {
         // The parser shows the text with a mark below it, on several lines; only the column is used.
@@ -32,11 +35,11 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
         let hint = if text.starts_with('$') { "" } else { "; a path begins with $, such as $.spec.color" };
         Violation::new(ExtraFieldReason::InvalidPath, format!("{} is not an RFC 9535 path{place}{hint}", quote(text)))
     })?;
-    let steps = query.segments.iter().map(segment).collect::<Result<Vec<PathStep>, String>>();
-    named(text, steps)
+    let steps = query.segments.iter().map(segment_step).collect::<Result<Vec<PathStep>, String>>();
+    checked_steps(text, steps)
 }
 
-/// Whether there is a question mark outside of quotes.
+/// Whether a path has a filter: a question mark outside of quotes.
 fn has_filter(text: &str) -> bool {
     let mut quote = None;
     let mut letters = text.chars();
@@ -53,12 +56,12 @@ fn has_filter(text: &str) -> bool {
     false
 }
 
-/// One segment of an RFC 9535 path as a step.
-fn segment(segment: &Segment) -> Result<PathStep, String> {
+/// Converts a segment of an RFC 9535 path to a step. The error is the reason why it is not supported.
+fn segment_step(segment: &Segment) -> Result<PathStep, String> {
     match segment {
         Segment::Selector(Selector::Name(name)) => Ok(PathStep::Key(name.clone())),
         Segment::Selector(Selector::Wildcard) => Ok(PathStep::Any),
-        Segment::Selector(Selector::Index(place)) => element(*place),
+        Segment::Selector(Selector::Index(place)) => element_step(*place),
         Segment::Selector(Selector::Slice(..)) => Err(SLICE.to_owned()),
         Segment::Selector(Selector::Filter(_)) => Err(FILTER.to_owned()),
         Segment::Selectors(_) => Err(SEVERAL.to_owned()),
@@ -71,14 +74,14 @@ const FILTER: &str = "filters ([?...]) are not supported; use [*] for all elemen
 const SEVERAL: &str = "several names in one bracket are not supported; define a field for each name";
 const DESCENDANTS: &str = "descendants (..) are not supported; write the whole path";
 
-/// A step to the element of this index.
-fn element(place: i64) -> Result<PathStep, String> {
+/// A step to the element at this index of a list; an error if the index is negative.
+fn element_step(place: i64) -> Result<PathStep, String> {
     let place = usize::try_from(place);
     place.map(PathStep::Element).map_err(|_| "negative list indexes are not supported".to_owned())
 }
 
-/// The steps, which must not be empty; errors name the path.
-fn named(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathStep>, Violation> {
+/// The steps of the path `text`, if there are any. Otherwise, or if `steps` is a reason, an error that quotes the path.
+fn checked_steps(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathStep>, Violation> {
     match steps {
         Ok(steps) if steps.is_empty() => Err(Violation::new(
             ExtraFieldReason::UnsupportedPath,
@@ -89,29 +92,32 @@ fn named(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathSte
     }
 }
 
-/// Reads the path of a printer column.
-pub(super) fn printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
+/// Parses the path of a printer column (a JSONPath of kubectl) to steps.
+///
+/// # Errors
+/// The path is invalid, too long, or has parts that are not supported.
+pub(super) fn parse_printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
     if text.chars().count() > MAX_PATH {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
         return Err(Violation::new(ExtraFieldReason::InvalidPath, message));
     }
     let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot parse it: {error}"));
     let steps = path.and_then(|path| match path.actions() {
-        [action] => action.iter().map(node).collect(),
+        [action] => action.iter().map(node_step).collect(),
         _ => Err("braces are not supported: they begin or end a template".to_owned()),
     });
-    named(text, steps)
+    checked_steps(text, steps)
 }
 
-/// One node of a kubectl JSONPath as a step.
-fn node(node: &PathNode) -> Result<PathStep, String> {
+/// Converts a node of a kubectl JSONPath to a step. The error is the reason why it is not supported.
+fn node_step(node: &PathNode) -> Result<PathStep, String> {
     const EVERY: Slice = Slice { first: None, end: SliceEnd::Open, step: None };
     match node {
         PathNode::Field(name) if name.is_empty() => Err("a name is missing after a dot".to_owned()),
         PathNode::Field(name) => Ok(PathStep::Key(name.clone())),
         PathNode::Wildcard => Ok(PathStep::Any),
         PathNode::Slice(slice) if *slice == EVERY => Ok(PathStep::Any),
-        PathNode::Slice(Slice { first, end: SliceEnd::Next, step: None }) => element(first.unwrap_or(0)),
+        PathNode::Slice(Slice { first, end: SliceEnd::Next, step: None }) => element_step(first.unwrap_or(0)),
         PathNode::Slice(_) => Err(SLICE.to_owned()),
         PathNode::Filter(_) => Err(FILTER.to_owned()),
         PathNode::Union(_) => Err(SEVERAL.to_owned()),

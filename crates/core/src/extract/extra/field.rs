@@ -24,7 +24,7 @@ impl CompiledField {
         &self.field.label
     }
 
-    /// Whether an object can have several values of it.
+    /// Whether an object can have several values of the field.
     pub fn is_many(&self) -> bool {
         is_many(&self.steps)
     }
@@ -34,12 +34,13 @@ impl CompiledField {
         &self.field
     }
 
+    /// The steps to the values of the field.
     pub(in crate::extract) fn steps(&self) -> &Arc<[PathStep]> {
         &self.steps
     }
 }
 
-/// The paths of all fields have too many steps, or their wildcards meet in too many ways.
+/// The paths of all fields together have too many steps, or their wildcards overlap in too many ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the paths of this field and the fields before it are too long, or have too many overlapping wildcards: use fewer wildcards, shorter paths or fewer fields"

@@ -6,33 +6,34 @@ use std::sync::Arc;
 use super::field::{CompiledField, TooComplex};
 use crate::extract::extractor::Extractor;
 
-/// The fields that were accepted for an extractor, and that extractor with them. Merging their paths takes time, so it
-/// is done once. Clones share everything.
+/// The fields that were accepted for an extractor, and the extractor with these fields. Merging their paths takes time,
+/// so it is done once. Clones share everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraFields(Option<Arc<Extended>>);
 
+/// Accepted fields, with their extractors.
 #[derive(Debug, PartialEq, Eq)]
 struct Extended {
     fields: Vec<CompiledField>,
-    /// The extractor without them.
+    /// The extractor without these fields.
     own: Extractor,
-    /// The extractor with them.
+    /// The extractor with these fields.
     whole: Extractor,
 }
 
 impl ExtraFields {
-    /// Fields of the extractor `own`, and `whole`, which is that extractor with them.
+    /// Fields that were accepted for the extractor `own`. `whole` is that extractor with the fields.
     pub(super) fn new(fields: Vec<CompiledField>, own: Extractor, whole: Extractor) -> ExtraFields {
         ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
     }
 
-    /// Adds these fields to an extractor of the resource.
+    /// A copy of an extractor of the resource with these fields.
     ///
-    /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes
-    /// precedence.
+    /// If the resource itself now has a field with the name of an extra field, the extra field is left out.
     ///
     /// # Errors
-    /// [`TooComplex`], if the extractor is another one than the one for which they were accepted.
+    /// [`TooComplex`]: the fields cannot be added. This is only possible for another extractor than the one for which
+    /// they were accepted.
     pub fn extend(&self, extractor: &Extractor) -> Result<Extractor, TooComplex> {
         let Some(extended) = &self.0 else { return Ok(extractor.clone()) };
         if extended.own == *extractor {

@@ -1,57 +1,57 @@
-//! Bounds of extra fields, and why one is left out.
+//! Bounds of extra fields, and the reasons why one is left out.
 
-/// Most extra fields of one resource.
+/// The maximum number of extra fields of one resource.
 pub const MAX_EXTRA_FIELDS: usize = 32;
-/// Longest path, in characters.
+/// The maximum length of a path, in characters.
 pub const MAX_PATH: usize = 512;
-/// Longest name, in characters.
+/// The maximum length of a name, in characters.
 pub const MAX_NAME: usize = 63;
 
-/// Why a field is left out, or why the list is not valid as a whole.
+/// An error about a field that is left out, or about the whole list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ExtraFieldError {
     /// The entry's field, such as `spec.selectableFields[0].jsonPath`.
     pub place: String,
-    /// The path, the column or, failing both, the name as it is written.
+    /// The path or the column as it is written; the name if the entry has neither or both.
     pub written: String,
     /// Machine-readable reason.
     pub reason: ExtraFieldReason,
-    /// Cause and remedy: a sentence without a full stop.
+    /// The cause and how to fix it: a sentence without a full stop.
     pub message: String,
 }
 
-/// Why a field is left out.
+/// The reason why a field is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExtraFieldReason {
     /// There are more than [`MAX_EXTRA_FIELDS`].
     TooManyFields,
-    /// The name is no lower-case DNS label.
+    /// The name is not a lower-case DNS label.
     InvalidName,
     /// An earlier field has the same name.
     DuplicateName,
     /// The API server has a field label of that name.
     NameTaken,
-    /// There is no path, or there are two.
+    /// The entry has neither a path nor a printer column, or both.
     PathAmbiguous,
-    /// The path cannot be read.
+    /// The path cannot be parsed, or is too long.
     InvalidPath,
-    /// The path can be read and has parts that are not supported.
+    /// The path is valid, but has parts that are not supported.
     UnsupportedPath,
     /// The schema has no such path.
     PathNotFound,
-    /// The value at the path is no string, boolean or integer.
+    /// The value at the path is not a string, boolean or integer.
     TypeNotSelectable,
-    /// The value at the path is selectable already, or is the same in all objects.
+    /// The value at the path is already selectable, is the same in all objects, or changes with every write.
     Pointless,
-    /// The definition has no such column.
+    /// The resource has no such printer column.
     ColumnNotFound,
-    /// The paths or wildcards of all fields together are too many.
+    /// The paths of all fields together are too long, or have too many overlapping wildcards.
     TooComplex,
 }
 
 impl ExtraFieldReason {
-    /// The reason of a condition.
+    /// The text of the reason in a condition of a FieldCache.
     pub fn as_str(self) -> &'static str {
         match self {
             ExtraFieldReason::TooManyFields => "TooManyFields",

@@ -16,34 +16,34 @@ use crate::model::quote;
 /// The schema of the value at the end of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Leaf {
-    /// `string`, `integer` or `boolean`; empty where the schema leaves it open.
+    /// `string`, `integer` or `boolean`; empty if the schema does not restrict the type.
     pub(super) kind: String,
-    /// The values of the schema's enum, as canonical texts: the first ones of a long one.
+    /// The first values of the schema's enum, as canonical texts; empty if the schema has none.
     pub(super) allowed: Arc<[String]>,
-    /// The schema's format, or its beginning.
+    /// The first characters of the schema's format; empty if the schema has none.
     pub(super) format: String,
 }
 
-/// Most characters of a format: the defined ones are words such as `date-time`.
+/// The maximum number of characters of a format: the defined ones are words such as `date-time`.
 const LONGEST_FORMAT: usize = 63;
 
-/// More ways than this at once are not followed.
+/// The maximum number of places that wildcards may lead to at the same time.
 const MOST_WAYS: usize = 1_024;
 
 /// A place in the schema.
 #[derive(Clone, Copy)]
 struct Place<'s> {
-    /// `None` where the schema does not describe the value.
+    /// `None`: the schema does not describe the value.
     schema: Option<&'s Value>,
-    /// How it was reached: a number in [`Ways`].
+    /// The path to this place: an index in [`Ways`].
     way: usize,
 }
 
-/// How places were reached: each from which other one, and by which step. Only messages need the way as text: a
-/// wildcard can go a thousand ways, each of which may begin with a name of a megabyte.
+/// The paths to places: each is the path to another place (by index; `None` for the object itself), and one more step.
+/// Only messages need a path as text: a wildcard can lead to a thousand places, each below a name of a megabyte.
 struct Ways<'s>(Vec<(Option<usize>, Taken<'s>)>);
 
-/// A step that was taken.
+/// A step from a place in the schema to the next.
 #[derive(Clone, Copy)]
 enum Taken<'s> {
     /// To the object itself.
@@ -52,7 +52,7 @@ enum Taken<'s> {
     Key(&'s str),
     /// To an element of a list.
     Element(usize),
-    /// To all members that have no name, or elements.
+    /// To all elements of a list, or all members that the schema does not name.
     Any,
 }
 
@@ -67,13 +67,13 @@ impl<'s> From<&'s PathStep> for Taken<'s> {
 }
 
 impl<'s> Ways<'s> {
-    /// Appends a step to the way `before`, and returns the new way.
+    /// Adds the path that is `before` and one more step; returns its index.
     fn add(&mut self, before: Option<usize>, taken: Taken<'s>) -> usize {
         self.0.push((before, taken));
         self.0.len() - 1
     }
 
-    /// The way as an RFC 9535 path.
+    /// The path at index `way`, as an RFC 9535 path.
     fn written(&self, way: usize) -> String {
         let mut steps = Vec::new();
         let mut next = Some(way);
@@ -86,7 +86,11 @@ impl<'s> Ways<'s> {
     }
 }
 
-/// Follows the steps through a schema, and returns the type of their values. `schema` is the one of the whole object.
+/// Follows the steps through the schema of the whole object, and returns the schema of their values. `schema` is `None`
+/// if it is unknown: then every path is valid.
+///
+/// # Errors
+/// The schema does not have the path, the type of a value is not selectable, or wildcards lead to too many places.
 pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, Violation> {
     let mut ways = Ways(Vec::new());
     let root = ways.add(None, Taken::Root);
@@ -97,10 +101,10 @@ pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, V
             continue;
         }
         let mut next: Vec<Place<'_>> = Vec::new();
-        // Behind an open place every path is valid and has no type, so one such place is enough.
+        // Below a place without a schema every path is valid and has no type, so one such place is enough.
         let mut is_open = false;
         for place in &places {
-            for (schema, taken) in take(step, place, &ways)? {
+            for (schema, taken) in follow_step(step, place, &ways)? {
                 if schema.is_some() || !std::mem::replace(&mut is_open, true) {
                     next.push(Place { schema, way: ways.add(Some(place.way), taken) });
                 }
@@ -116,7 +120,7 @@ pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, V
     }
     let mut leaf: Option<Leaf> = None;
     for place in &places {
-        let found = scalar(place, &ways)?;
+        let found = leaf_at(place, &ways)?;
         leaf = Some(match leaf {
             None => found,
             Some(leaf) => Leaf {
@@ -135,8 +139,12 @@ fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
 }
 
-/// Follows a step from a place.
-fn take<'s>(
+/// The schemas to which a step leads from a place, each with the step that was taken. A wildcard leads to several. A
+/// schema is `None` if the value is not described.
+///
+/// # Errors
+/// The schema does not have such a member or element.
+fn follow_step<'s>(
     step: &'s PathStep,
     place: &Place<'s>,
     ways: &Ways<'s>,
@@ -180,7 +188,7 @@ fn take<'s>(
     }
 }
 
-/// A step as RFC 9535 writes it.
+/// A step as text of an RFC 9535 path.
 fn written(taken: Taken<'_>) -> String {
     match taken {
         Taken::Root => "$".to_owned(),
@@ -198,18 +206,18 @@ fn written(taken: Taken<'_>) -> String {
     }
 }
 
-/// Names among which the nearest one is looked for: a schema may have tens of thousands.
+/// The maximum number of names that are compared to find the most similar one: a schema may have tens of thousands.
 const MOST_COMPARED: usize = 256;
 
-/// A hint for an unknown member: the names that exist.
+/// The message about a member that the schema does not have at the path `way`, with similar or existing names.
 fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> String {
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
-        return format!("the schema has no fields in {way}, and so no {}", quote(name));
+        return format!("the schema has no {} in {way}, which has no fields", quote(name));
     };
     let wanted = name.to_lowercase();
     let compared = properties.keys().take(MOST_COMPARED);
     let nearest = compared.map(|known| (distance(&known.to_lowercase(), &wanted), known)).min();
-    // A name of which half the letters differ is no typing error.
+    // If more than half of the characters differ, it is not a typing error.
     match nearest.filter(|(distance, known)| distance * 2 <= known.chars().count().max(name.chars().count())) {
         Some((_, known)) => {
             let meant = written(Taken::Key(known));
@@ -226,7 +234,7 @@ fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> St
     }
 }
 
-/// The edit distance of two texts: letters to add, remove or change.
+/// The edit distance of the first 64 characters of two texts: the number of characters to add, remove or change.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
@@ -241,8 +249,11 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// The type of the values at a place, if a field can have it.
-fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
+/// The type, enum and format of the values at a place.
+///
+/// # Errors
+/// Fields cannot have this type.
+fn leaf_at(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
     let Some(schema) = place.schema else { return Ok(Leaf::default()) };
     let way = || ways.written(place.way);
     let refused = |why: String| Err(Violation::new(ExtraFieldReason::TypeNotSelectable, why));

@@ -4,7 +4,7 @@ use super::template::JsonPath;
 use crate::crd::Crd;
 use crate::model::quote;
 
-/// One sentence for each version of a definition that has a column whose path is not valid.
+/// A message for each version of a definition that has a column with an invalid path, about the first such column.
 pub fn unreadable_columns(crd: &Crd) -> Vec<String> {
     let versions = crd.versions.iter().enumerate().filter_map(|(version, found)| {
         let mut columns = found.printer_columns.iter().enumerate();

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use super::template::{ComparisonOperator, Literal};
 use crate::json::unescape;
 
-/// A value that can be compared. Integers are not compared with fractions, nor texts with numbers. Objects, lists and
-/// null cannot be compared.
+/// A value that can be compared. Integers cannot be compared with other numbers, nor texts with numbers. Objects, lists
+/// and null cannot be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar<'a> {
     /// A boolean.
@@ -23,7 +23,7 @@ pub enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    /// Reads the JSON text of a value.
+    /// Parses the JSON text of a value; `None` for an object, a list or null.
     pub fn of_json(json: &'a [u8]) -> Option<Scalar<'a>> {
         match json {
             b"true" => Some(Scalar::Bool(true)),
@@ -51,7 +51,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Whether two values compare so; `None` when they cannot.
+/// Whether `left operator right` is true; `None` if the two values cannot be compared with this operator.
 pub(super) fn compare(operator: ComparisonOperator, left: &Scalar<'_>, right: &Scalar<'_>) -> Option<bool> {
     let order = match (left, right) {
         // Booleans have no order.
@@ -76,7 +76,7 @@ pub(super) fn compare(operator: ComparisonOperator, left: &Scalar<'_>, right: &S
     })
 }
 
-/// The scalar as an integer, if it is one.
+/// The scalar as an integer; `None` if it is not an integer or a byte.
 fn integer(scalar: &Scalar<'_>) -> Option<i64> {
     match scalar {
         Scalar::Int(int) => Some(*int),

@@ -12,16 +12,17 @@ use super::template::{
 use super::unquote::unquote;
 
 impl JsonPath {
-    /// Reads a template without the braces around it, as a CustomResourceDefinition has it.
+    /// Parses a template without the braces around it, as a CustomResourceDefinition has it.
     ///
     /// # Errors
-    /// Where client-go returns one. The API server then shows neither the column nor those behind it.
+    /// The template is not valid for client-go, or its filters are nested too deep. For an invalid template, the API
+    /// server shows neither the column nor those after it.
     pub fn parse(text: &str) -> Result<JsonPath, InvalidTemplate> {
         actions(text, 0).map(|actions| JsonPath { actions })
     }
 }
 
-/// All actions of a template without the braces around it.
+/// Parses all actions of a template without the braces around it. `levels` is the number of filters that contain it.
 fn actions(text: &str, levels: usize) -> Result<Vec<Steps>, InvalidTemplate> {
     let template = format!("{{{text}}}");
     let mut rest = &*template;
@@ -36,12 +37,13 @@ fn actions(text: &str, levels: usize) -> Result<Vec<Steps>, InvalidTemplate> {
     Ok(actions)
 }
 
-/// The first action of a text in braces. The rest of the text must be valid, but is not used.
+/// Parses all actions of a template, as [`actions`] does, and returns the first one; empty if there is none.
 fn first_action(text: &str, levels: usize) -> Result<Steps, InvalidTemplate> {
     Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
 }
 
-/// Reads an action after its opening brace, and returns the text after the closing one.
+/// Parses an action, which begins after its opening brace. Appends its nodes to `list`, and returns the text after the
+/// closing brace. `levels` is the number of filters that contain it.
 fn action<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let mut rest = text;
     loop {
@@ -65,7 +67,7 @@ fn action<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str,
         let after = &rest[first.len_utf8()..];
         rest = match first {
             '\r' | '\n' => return Err(InvalidTemplate::Action),
-            // The current object.
+            // `@` and `$` are the current object: they need no node.
             ' ' | '@' | '$' => after,
             '[' => bracket(after, list, levels)?,
             '"' | '\'' => quote(rest, first, list)?,
@@ -82,7 +84,7 @@ fn is_terminator(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
 
-/// Parses a field name and returns the rest of the text.
+/// Parses a field name, appends its node to `list`, and returns the rest of the text.
 fn field<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let mut letters = text.char_indices();
     let mut end = text.len();
@@ -99,7 +101,7 @@ fn field<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     rest
 }
 
-/// Parses a word: a literal or an identifier. Returns the rest of the text.
+/// Parses a word, such as `true` or `range`, appends its node to `list`, and returns the rest of the text.
 fn word<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
     list.push(match word {
@@ -112,7 +114,7 @@ fn word<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     rest
 }
 
-/// Parses a number and returns the rest of the text.
+/// Parses a number, appends its node to `list`, and returns the rest of the text.
 fn number<'t>(text: &'t str, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let rest = digits.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
@@ -128,7 +130,7 @@ fn number<'t>(text: &'t str, list: &mut Steps) -> Result<&'t str, InvalidTemplat
     Ok(rest)
 }
 
-/// Parses a quoted text, from the opening quote on.
+/// Parses a text in quotes, which begins with the quote `mark`. Appends its node to `list`, and returns the rest.
 fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let mut before = mark;
     for (place, letter) in text.char_indices().skip(1) {
@@ -145,7 +147,8 @@ fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, Inv
     Err(InvalidTemplate::Quote)
 }
 
-/// Parses the content of brackets, from after the opening one on.
+/// Parses an index, a slice, a name or a union in brackets, which begins after the opening bracket. Appends its node to
+/// `list`, and returns the text after the closing bracket.
 fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let (inside, rest) = text.split_once(']').ok_or(InvalidTemplate::Bracket)?;
     if inside.contains('\n') {
@@ -164,7 +167,7 @@ fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str
     Ok(rest)
 }
 
-/// Parses `FIRST:END:STEP`.
+/// Parses `FIRST:END:STEP`, an index or `*`; `None` if the text is none of these.
 fn slice(text: &str) -> Option<Slice> {
     let text = if text == "*" { ":" } else { text };
     let mut numbers = text.split(':');
@@ -187,7 +190,8 @@ fn slice(text: &str) -> Option<Slice> {
     numbers.next().is_none().then_some(Slice { first, end, step })
 }
 
-/// Parses a filter, from behind `[?(` on.
+/// Parses a filter, which begins after `[?(`. Appends its node to `list`, and returns the text after `)]`. `levels` is
+/// the number of filters that contain it.
 fn filter<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     if levels >= MAX_LEVELS {
         return Err(InvalidTemplate::Levels);
@@ -230,7 +234,8 @@ fn filter<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str,
     Ok(rest)
 }
 
-/// The sides of a comparison and the operator between them: Go's `^([^!<>=]+)([!<>=]+)(.+?)$`.
+/// Splits a comparison into its left side, operator and right side, as Go's `^([^!<>=]+)([!<>=]+)(.+?)$` does; `None`
+/// if the text is not a comparison.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |letter: char| matches!(letter, '!' | '<' | '>' | '=');
     let place = text.find(is_operator).filter(|place| *place > 0)?;

@@ -10,8 +10,8 @@ impl JsonPath {
     }
 }
 
-/// Whether these steps read a pruned part. `places` are the positions in the pruned paths to which the values may
-/// belong; elements of a list belong to the place of the list.
+/// Whether these steps read a pruned part. `places` are the places in the pruned paths that correspond to the values
+/// before the steps; afterwards, those that correspond to the results. An element of a list has the place of the list.
 fn steps_read_pruned(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
@@ -50,14 +50,14 @@ fn steps_read_pruned(list: &Steps, places: &mut Vec<&Prune>) -> bool {
             }
             PathNode::Literal(_) => places.clear(),
         }
-        // Each once: many ways can lead to a place.
+        // Each place once: many steps can lead to the same one.
         places.sort_unstable_by_key(|place| std::ptr::from_ref::<Prune>(place));
         places.dedup_by_key(|place| std::ptr::from_ref::<Prune>(place));
     }
     false
 }
 
-/// The pruned paths inside of these parts; `None` when one of the parts is pruned as a whole.
+/// The pruned paths that continue inside of these parts; `None` if one of the parts is pruned as a whole.
 fn inner_prunes(parts: Vec<&PrunedPart>) -> Option<Vec<&Prune>> {
     let inside = parts.into_iter().map(|part| match part {
         PrunedPart::Whole => None,

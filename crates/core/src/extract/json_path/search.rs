@@ -13,7 +13,9 @@ use crate::json::tree::{NodeId, NodeKind, Tree};
 /// in the object, and upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
 pub struct Search<'t, 'b> {
     tree: &'t Tree<'b>,
+    /// How many more values may be visited.
     left: usize,
+    /// The maximum number of values that one step may find.
     most_held: usize,
 }
 
@@ -28,28 +30,30 @@ pub enum FoundValue<'p> {
     Byte(u8),
 }
 
-/// Visits that any object has.
+/// The number of visits that are allowed for any object.
 const LEAST_VISITS: usize = 1 << 16;
 
-/// Further visits for each byte of the object.
+/// The number of further visits for each byte of the object.
 const VISITS_PER_BYTE: usize = 32;
 
-/// Ten columns that each filter a list of 100,000 small objects stay below it.
+/// The maximum number of visits. Ten columns that each filter a list of 100,000 small objects need fewer.
 const MOST_VISITS: usize = 1 << 23;
 
-/// The bytes of a text without escapes, or of a number, that are read in the time of a visit.
+/// The bytes of a number, or of a text without escapes, that can be read in the time of a visit.
 const BYTES_OF_A_VISIT: usize = 16;
 
-/// How many values one step may find in any object; in a larger one as many as it has bytes.
+/// The number of values that one step may find in any object. If the object has more bytes, it is their number.
 const LEAST_HELD: usize = 1 << 14;
 
+/// The reason why a search ends without a result.
 enum SearchError {
-    /// The template does not fit the value. The values that come with the error are the result for a filter that only
-    /// tests whether there are any.
+    /// The template does not fit the value. A filter that only tests whether there are values uses those that were
+    /// found before the error.
     Unfit,
-    /// Two values cannot be compared; the elements before them are the result.
+    /// Two values of a filter cannot be compared. The elements before them are its result.
     Incomparable,
-    /// Too much work, or a result that upstream does not reproduce: no filter may hide it.
+    /// The search visits too many values, or upstream's result depends on other objects (`range`). The whole template
+    /// has no result.
     Final,
 }
 
@@ -67,8 +71,8 @@ impl<'t, 'b> Search<'t, 'b> {
         self.left
     }
 
-    /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many
-    /// values.
+    /// The first result of a template. `None` if there is none, on an error, or if all searches together have visited
+    /// too many values.
     pub fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
         let mut first = None;
         for (index, action) in path.actions().iter().enumerate() {
@@ -81,14 +85,14 @@ impl<'t, 'b> Search<'t, 'b> {
         first
     }
 
-    /// Counts visited values, and fails when there were too many.
+    /// Counts visited values, and fails if there were too many.
     fn visit(&mut self, count: usize) -> Result<(), SearchError> {
         self.left = self.left.checked_sub(count).ok_or(SearchError::Final)?;
         Ok(())
     }
 
-    /// Adds a found value, and fails when there are too many.
-    fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), SearchError> {
+    /// Adds a value to `found`, and fails if there are too many.
+    fn add<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), SearchError> {
         self.visit(1)?;
         if found.len() >= self.most_held {
             return Err(SearchError::Final);
@@ -97,13 +101,14 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
-    /// Reserves capacity for as many more values at once, because a list that grows is in memory twice.
-    fn make_room(&self, found: &mut Vec<FoundValue<'_>>, count: usize) {
+    /// Reserves capacity for `count` more values, but not for more than are allowed. A list that grows step by step
+    /// would be in memory twice.
+    fn reserve(&self, found: &mut Vec<FoundValue<'_>>, count: usize) {
         found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
     }
 
-    /// Replaces the input values of a list of steps by its results; on an error, by the values that client-go returns
-    /// with it.
+    /// Replaces the values in `found` by the results of the steps for them. On an error, `found` has the values that
+    /// client-go returns with the error.
     fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), SearchError> {
         for node in list {
             self.visit(1 + found.len())?;
@@ -135,7 +140,7 @@ impl<'t, 'b> Search<'t, 'b> {
                         self.visit(part.len())?;
                         self.follow(list, &mut part)?;
                         for one in part {
-                            self.hold(&mut all, one)?;
+                            self.add(&mut all, one)?;
                         }
                     }
                     *found = all;
@@ -151,7 +156,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
-    /// The member of an object.
+    /// The member of this name; `None` if there is none, or if the value is not an object.
     fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, SearchError> {
         let FoundValue::Node(id) = value else { return Ok(None) };
         if self.tree.kind(id) != NodeKind::Map {
@@ -168,24 +173,24 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(None)
     }
 
-    /// Selects all members, elements, or bytes of texts.
+    /// All members of objects, elements of lists, and bytes of texts.
     fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         for &value in values {
             match value {
                 FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
                     let mut child = self.tree.first(id);
-                    self.make_room(&mut found, self.tree.children(id).count());
+                    self.reserve(&mut found, self.tree.children(id).count());
                     while let Some(id) = child {
-                        self.hold(&mut found, FoundValue::Node(id))?;
+                        self.add(&mut found, FoundValue::Node(id))?;
                         child = self.tree.next(id);
                     }
                 }
                 value @ (FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_)) => {
                     if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
-                        self.make_room(&mut found, text.len());
+                        self.reserve(&mut found, text.len());
                         for byte in text.iter() {
-                            self.hold(&mut found, FoundValue::Byte(*byte))?;
+                            self.add(&mut found, FoundValue::Byte(*byte))?;
                         }
                     }
                 }
@@ -205,14 +210,14 @@ impl<'t, 'b> Search<'t, 'b> {
                 match visited {
                     FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
                         if let Some(first) = self.tree.first(id) {
-                            self.hold(&mut found, visited)?;
+                            self.add(&mut found, visited)?;
                             open.push(Some(first));
                         }
                     }
                     FoundValue::Node(id) if matches!(self.tree.bytes(id), [b'"', _, .., b'"']) => {
-                        self.hold(&mut found, visited)?;
+                        self.add(&mut found, visited)?;
                     }
-                    FoundValue::Literal(Literal::Text(text)) if !text.is_empty() => self.hold(&mut found, visited)?,
+                    FoundValue::Literal(Literal::Text(text)) if !text.is_empty() => self.add(&mut found, visited)?,
                     FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_) => {}
                 }
                 while open.last() == Some(&None) {
@@ -232,7 +237,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
-    /// The elements of lists that a slice selects.
+    /// The elements that a slice selects from each list. Null has none; any other value is an error.
     fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         for &value in values {
@@ -250,19 +255,19 @@ impl<'t, 'b> Search<'t, 'b> {
             };
             let step = match slice.step {
                 None => 1,
-                // A longer step than a list can be is as good as any.
+                // A step that is longer than any list selects the first element only.
                 Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
                 Some(_) => return Err(SearchError::Unfit),
             };
-            self.make_room(&mut found, (end - first).div_ceil(step));
+            self.reserve(&mut found, (end - first).div_ceil(step));
             for element in self.tree.children(id).take(end).skip(first).step_by(step) {
-                self.hold(&mut found, FoundValue::Node(element))?;
+                self.add(&mut found, FoundValue::Node(element))?;
             }
         }
         Ok(found)
     }
 
-    /// Replaces the values by the elements that pass the filter.
+    /// Replaces the lists in `values` by those of their elements that pass the filter.
     fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), SearchError> {
         let mut found = Vec::new();
         for &value in &*values {
@@ -273,7 +278,7 @@ impl<'t, 'b> Search<'t, 'b> {
             let mut element = self.tree.first(id);
             while let Some(id) = element {
                 match self.passes(filter, id) {
-                    Ok(true) => self.hold(&mut found, FoundValue::Node(id))?,
+                    Ok(true) => self.add(&mut found, FoundValue::Node(id))?,
                     Ok(false) => {}
                     Err(SearchError::Incomparable) => {
                         *values = found;
@@ -288,9 +293,9 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
-    /// The value as a scalar that can be compared. The same long text can be compared in very many ways, so what is read
-    /// of it counts.
-    fn compared<'v>(&mut self, value: FoundValue<'v>) -> Result<Option<Scalar<'v>>, SearchError>
+    /// The value as a scalar that can be compared; `None` if it is an object, a list or null. The bytes that are read
+    /// count as visits, because a template can compare the same long text very often.
+    fn comparable<'v>(&mut self, value: FoundValue<'v>) -> Result<Option<Scalar<'v>>, SearchError>
     where
         't: 'v,
         'b: 'v,
@@ -305,7 +310,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(scalar(self.tree, value))
     }
 
-    /// Whether an element passes the filter.
+    /// Whether an element passes the filter. An error if it cannot be decided.
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, SearchError> {
         let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
@@ -332,7 +337,7 @@ impl<'t, 'b> Search<'t, 'b> {
             [right] => right,
             _ => return Err(SearchError::Unfit),
         };
-        let sides = self.compared(left)?.zip(self.compared(right)?);
+        let sides = self.comparable(left)?.zip(self.comparable(right)?);
         operator
             .zip(sides)
             .and_then(|(operator, (left, right))| compare(operator, &left, &right))
@@ -340,7 +345,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 }
 
-/// The value as a scalar that can be compared.
+/// The value as a scalar that can be compared; `None` if it is an object, a list or null.
 fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     match value {
         FoundValue::Node(id) => Scalar::of_json(tree.bytes(id)),
@@ -349,7 +354,8 @@ fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     }
 }
 
-/// The first element of a slice and the one after its last; `None` when it selects no element.
+/// The index of the first element of a slice, and the index after its last, in a list with `length` elements. `None` if
+/// the slice is empty; an error if it is not within the list.
 fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, SearchError> {
     let length = i64::try_from(length).map_err(|_| SearchError::Final)?;
     let mut first = slice.first.unwrap_or(0);

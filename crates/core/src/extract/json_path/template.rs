@@ -1,7 +1,7 @@
 //! A template as data.
 
-/// Filters in filters; reading and following a template recurses as deep. Quotes make more than two levels hard to
-/// write.
+/// The maximum number of filters within filters. Parsing and evaluating a template recurses as deep. More than two
+/// levels are hard to write, because of their quotes.
 pub(super) const MAX_LEVELS: usize = 8;
 
 /// A template, such as `.spec.color` or `.status.conditions[?(@.type=="Ready")].status`.
@@ -23,19 +23,19 @@ pub(in crate::extract) enum PathNode {
     Field(String),
     /// All members, elements, or bytes of a text.
     Wildcard,
-    /// The value and all in it that is not empty.
+    /// The value and all its descendants, without empty ones.
     Recursive,
     /// Elements of a list.
     Slice(Slice),
-    /// Elements of a list that pass.
+    /// The elements of a list that pass the filter.
     Filter(Box<Filter>),
-    /// The results of each, one after another.
+    /// The results of each list of steps, one after another.
     Union(Vec<Steps>),
     /// A literal of the template.
     Literal(Literal),
-    /// `range`, with which an API server's results depend on the past.
+    /// `range`: the results of an API server depend on the objects that it printed before.
     Range,
-    /// `end` and words without meaning, which are errors when they are followed.
+    /// `end` and words without meaning, which are errors when they are evaluated.
     Word(Word),
 }
 
@@ -44,7 +44,7 @@ pub(in crate::extract) enum PathNode {
 pub enum Literal {
     /// Bytes, because escapes can make any.
     Text(Vec<u8>),
-    /// Go's int, which a cell does not take for an integer.
+    /// Go's int, which is not an integer in the cell of a table.
     Int(i64),
     /// Such as `1.5`.
     Float(f64),
@@ -52,16 +52,16 @@ pub enum Literal {
     Bool(bool),
 }
 
-/// A word that cannot be followed.
+/// A word that is an error when it is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extract) enum Word {
-    /// There is no range that it could end.
+    /// `end`, without a `range` before it.
     End,
-    /// Any other.
+    /// Any other word.
     Unknown,
 }
 
-/// `[first:end:step]`; counted from the end if negative.
+/// `[first:end:step]`. Negative numbers count from the end of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extract) struct Slice {
     pub(in crate::extract) first: Option<i64>,
@@ -69,14 +69,14 @@ pub(in crate::extract) struct Slice {
     pub(in crate::extract) step: Option<i64>,
 }
 
-/// Before which element a slice ends.
+/// The element before which a slice ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extract) enum SliceEnd {
     /// The end of the list.
     Open,
     /// The element at this index.
     At(i64),
-    /// The one behind the first: the slice is an index.
+    /// The element after the first one: the slice is an index, such as `[0]`.
     Next,
 }
 
@@ -90,15 +90,15 @@ pub(in crate::extract) struct Filter {
 /// The condition of a filter on its left side.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::extract) enum Test {
-    /// Tests that the path has results.
+    /// The left side has results.
     Exists,
-    /// That its only result compares so with the only result of another list.
+    /// The comparison of the only result of the left side with the only result of the right side is true.
     Compares(ComparisonOperator, Steps),
-    /// An operator that does not exist, which is noticed when there is a result on both sides.
+    /// The operator does not exist. This is only an error if both sides have a result.
     Unknown(Steps),
 }
 
-/// An operator.
+/// An operator of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ComparisonOperator {
     Equal,
@@ -109,7 +109,7 @@ pub(crate) enum ComparisonOperator {
     GreaterOrEqual,
 }
 
-/// Why a template is not valid.
+/// The reason why a template is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
     /// The text ends, or the line does.
@@ -130,16 +130,16 @@ pub enum InvalidTemplate {
     /// An invalid escape in quotes.
     #[error("an escape in quotes is not valid")]
     Escape,
-    /// Digits, dots and a sign that are no number.
+    /// Digits, dots and a sign that are not a number.
     #[error("{0} is not a number")]
     Number(String),
     /// An invalid index in brackets.
     #[error("[{0}] is not an index, a slice or a name in single quotes")]
     Index(String),
-    /// `....`
+    /// `..` follows another `..`.
     #[error("one .. follows another")]
     Recursive,
-    /// Not an error upstream.
+    /// Filters are nested too deep. This is not an error upstream.
     #[error("filters are nested deeper than {MAX_LEVELS} levels")]
     Levels,
 }

@@ -1,12 +1,13 @@
 //! Go's escapes in quotes (strconv `UnquoteChar`). They make bytes, not always UTF-8.
 
-/// The text between two quotes with its escapes resolved; `None` for an invalid escape.
+/// The text between two quotes, with its escapes resolved. `mark` is the quote. `None` if an escape is not valid.
 pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            // Not closed by it, because of the backslash before it, which is an escaped one.
+            // The parser took `\\` and a quote for an escaped quote. For Go, the backslash is escaped, and the quote is
+            // an error.
             letter if letter == mark => return None,
             '\\' => escaped(&mut letters, mark, &mut bytes)?,
             plain => bytes.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -15,7 +16,7 @@ pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads the characters after a backslash, as Go does.
+/// Reads the characters after a backslash, as Go does, and appends their bytes. `None` if the escape is not valid.
 fn escaped(letters: &mut std::str::Chars<'_>, mark: char, bytes: &mut Vec<u8>) -> Option<()> {
     let letter = letters.next()?;
     bytes.push(match letter {
@@ -40,7 +41,7 @@ fn escaped(letters: &mut std::str::Chars<'_>, mark: char, bytes: &mut Vec<u8>) -
     Some(())
 }
 
-/// Reads a number of `count` digits.
+/// Reads a number of exactly `count` digits; `None` if there are fewer, or if it exceeds 32 bits.
 fn digits(letters: &mut std::str::Chars<'_>, count: usize, radix: u32) -> Option<u32> {
     (0..count).try_fold(0_u32, |sum, _| {
         let digit = letters.next()?.to_digit(radix)?;

@@ -35,14 +35,14 @@ pub const ANNOTATIONS: [&str; 11] = [
 /// The members of an entry of managedFields that hold no data of the object. All others are pruned.
 const OF_ENTRY: [&str; 6] = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
 
-/// Where the names of fields are, as a path.
+/// The part of an object that names fields of the object: `.metadata.managedFields[*].fieldsV1`.
 pub(super) static FIELDS: LazyLock<Prune> = LazyLock::new(|| {
     let mut fields = Prune::default();
     fields.insert(&["metadata", "managedFields", "fieldsV1"]);
     fields
 });
 
-/// Which copies a value can hold. `Prune` has the pruned parts of the object at the same place.
+/// The kind of copy that a value can hold. The `Prune` has the pruned parts of the data that the value is a copy of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DataCopy<'p> {
     /// No copy.
@@ -51,14 +51,15 @@ pub(super) enum DataCopy<'p> {
     Object(&'p Prune),
     /// The value is metadata.
     Metadata(&'p Prune),
-    /// It is metadata.managedFields, or an entry of it.
+    /// The value is metadata.managedFields, or an entry of it.
     ManagedFields(&'p Prune),
-    /// It is a set of fields, as structured-merge-diff writes it.
+    /// The value is a set of fields, as structured-merge-diff writes it.
     Fields(&'p Prune),
 }
 
 impl<'p> DataCopy<'p> {
-    /// The kind of copy that a member is; `None`: the member is a copy itself, or may be one.
+    /// The kind of copy that the member of this name can hold. `None`: the member is pruned, because it is a copy of
+    /// pruned data or may be one.
     pub(super) fn of_member(self, name: &str) -> Option<DataCopy<'p>> {
         match self {
             DataCopy::None => Some(DataCopy::None),
@@ -71,7 +72,7 @@ impl<'p> DataCopy<'p> {
         }
     }
 
-    /// The kind of copy that an element is.
+    /// The kind of copy that an element of the value can hold.
     pub(super) fn of_element(self) -> DataCopy<'p> {
         match self {
             // Neither is a list.
@@ -81,9 +82,10 @@ impl<'p> DataCopy<'p> {
     }
 }
 
-/// The kind of copy that a member of a set of fields is. `None`: the member is pruned, because it is a copy of pruned
-/// data or may be one. The name of a member is `.` for the value itself, or has a prefix. `f:` precedes a member's
-/// name, `k:` the keys of an element as JSON, `v:` an element as JSON, and `i:` a position.
+/// The kind of copy that the member `name` of a set of fields can hold. `None`: the member is pruned, because it is a
+/// copy of pruned data or may be one. `prune` has the pruned parts of the data that the set describes. The name of a
+/// member is `.` for the value itself, or has a prefix: `f:` before a member's name, `k:` before the keys of an element
+/// as JSON, `v:` before an element as JSON, and `i:` before an index.
 fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
     let inside = Some(DataCopy::Fields(prune));
     if name == "." {

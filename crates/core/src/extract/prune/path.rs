@@ -4,7 +4,7 @@
 //! or a quote itself. There is no escape, so a name cannot have both kinds of quotes. Lists have no step: a path
 //! continues in each of their elements.
 
-/// A path that names nothing which can be pruned.
+/// The reason why a path cannot be pruned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     /// The path does not start with a dot.
@@ -40,7 +40,8 @@ pub enum InvalidPath {
     Required,
 }
 
-/// How many names a path has, at most. Reads nothing but the bytes that begin a name.
+/// An upper bound for the number of names in a path. It only counts bytes that can begin a name, so it is fast for any
+/// text.
 pub fn most_names(path: &str) -> usize {
     path.bytes().filter(|byte| matches!(byte, b'.' | b'[')).count()
 }
@@ -75,7 +76,8 @@ pub fn names(path: &str) -> Result<Vec<String>, InvalidPath> {
     if is_required(&names) { Err(InvalidPath::Required) } else { Ok(names) }
 }
 
-/// The name in a leading `['name']`, and the length of all of it.
+/// The name in a leading `['name']` or `["name"]`, and the length of both brackets with their content, in bytes. `None`
+/// if the text does not begin with one.
 fn quoted(text: &str) -> Option<(&str, usize)> {
     let mark = text.get(1..2).filter(|mark| matches!(*mark, "'" | "\""))?;
     let inside = &text[2..];

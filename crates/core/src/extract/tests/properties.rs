@@ -83,7 +83,7 @@ fn scanned(bytes: &[u8], paths: &[Vec<PathStep>]) -> Vec<Vec<String>> {
     let texts = |slot: usize| {
         let spans: Vec<_> = match trie.is_many(slot) {
             true => found.values(slot).collect(),
-            false => found.slots.get(slot).copied().into_iter().filter(|span| !span.is_absent()).collect(),
+            false => found.spans.get(slot).copied().into_iter().filter(|span| !span.is_absent()).collect(),
         };
         let mut texts: Vec<String> =
             spans.into_iter().map(|span| text(span.slice(bytes)).unwrap().into_owned()).collect();
@@ -172,7 +172,7 @@ proptest! {
         let (found, bytes) = on_worker_stack(|| bytes_read(|| locate(&trie, object.as_bytes())));
         let found = found.unwrap();
         prop_assert!(bytes <= object.len(), "{} of {}", bytes, object.len());
-        for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
+        for span in found.spans.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
             prop_assert!(on_worker_stack(|| super::super::value::text(span.slice(object.as_bytes())).is_some()));
         }
         let plan = crate::builtin::extractor("", "v1", "ConfigMap");
@@ -219,7 +219,7 @@ proptest! {
         let (trie, _) = merged(&paths);
         let found = locate(&trie, &bytes);
         if let Ok(found) = &found {
-            for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)) {
+            for span in found.spans.iter().chain(found.many.iter().map(|(_, span)| span)) {
                 let _ = text(span.slice(&bytes));
             }
         }

@@ -15,14 +15,15 @@ pub struct SkippedValue {
     pub reason: &'static str,
 }
 
-/// Encodes a document as the message `shape`, and reports the values that could not be encoded. kube-apiserver fails as
-/// a whole in that case; clients are better served with the rest.
+/// Encodes a document as the message `shape`. Returns its bytes, and the values that could not be encoded and are left
+/// out. kube-apiserver rejects the whole document in that case; clients are better served with the rest.
 pub fn encode(shape: &'static ValueType, document: &Value) -> (Vec<u8>, Vec<SkippedValue>) {
-    written(shape, document, Some(Vec::new()))
+    encode_document(shape, document, Some(Vec::new()))
 }
 
-/// Encodes a document. `skipped` collects the values that the message has no field for.
-pub(super) fn written(
+/// Encodes a document as the message `shape`. Returns its bytes, and the values that could not be encoded: none if
+/// `skipped` is `None`, and otherwise they are added to it.
+pub(super) fn encode_document(
     shape: &'static ValueType,
     document: &Value,
     skipped: Option<Vec<SkippedValue>>,
@@ -34,24 +35,28 @@ pub(super) fn written(
     (writer.out.into_bytes(), skipped)
 }
 
-/// Writes from the end to the beginning: when the length of a message is written, its content is written already.
-/// Each byte is written once, however deep its message is.
+/// Writes a document from its end to its beginning. So the content of a message is already written when its length is,
+/// and each byte is written once, however deep its message is.
 struct Writer {
+    /// The keys from the root to the current value.
     path: Vec<String>,
     /// The values that could not be encoded, the last one first; `None` when the caller does not need them.
     skipped: Option<Vec<SkippedValue>>,
     out: Backward,
 }
 
-/// A field, named member or extension of a record.
+/// A part of a record that has one field number.
 enum Part<'v> {
+    /// A known keyword, the type of its values, and its value.
     Field(&'static str, &'static ValueType, &'v Value),
+    /// The members whose names are data: a test of the names, and the type of the values.
     Named(fn(&str) -> bool, &'static ValueType),
+    /// The vendor extensions.
     Extensions,
 }
 
 impl Writer {
-    /// Writes the content of a message.
+    /// Writes the content of a message, without its tag and length.
     fn message(&mut self, shape: &'static ValueType, value: &Value) {
         match shape {
             ValueType::Record { fields, named, extensions } => {
@@ -131,7 +136,8 @@ impl Writer {
         }
     }
 
-    /// Writes `{name = 1, value = 2}` in field `number`.
+    /// Writes a member of an object as the message `{name = 1, value = 2}` in field `number`. `shape` is the type of
+    /// the value.
     fn named(&mut self, number: u32, name: &str, shape: &'static ValueType, value: &Value) {
         self.path.push(name.to_owned());
         let end = self.out.length();
@@ -143,7 +149,7 @@ impl Writer {
         self.path.pop();
     }
 
-    /// Writes one field of a message.
+    /// Writes one field of a message. A value of another type is skipped.
     fn field(&mut self, number: u32, shape: &'static ValueType, value: &Value, zero: Zero) {
         match shape {
             ValueType::Text => match value {
@@ -166,7 +172,7 @@ impl Writer {
                 None => self.skip("not a 64-bit integer"),
             },
             ValueType::Double => match value.as_f64() {
-                // Minus zero is no zero to protobuf.
+                // Protobuf does not omit minus zero.
                 Some(float) if float.to_bits() == 0 && zero == Zero::Omitted => {}
                 Some(float) => self.out.put_double(number, float),
                 None => self.skip("not a number"),
@@ -194,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// The members of an object; another value is skipped.
+    /// The members of an object; `None` for another value, which is skipped.
     fn object<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
         if value.as_object().is_none() {
             self.skip("not an object");
@@ -202,7 +208,7 @@ impl Writer {
         value.as_object()
     }
 
-    /// Notes a value that is left out.
+    /// Records that the current value is left out.
     fn skip(&mut self, reason: &'static str) {
         if let Some(skipped) = &mut self.skipped {
             skipped.push(SkippedValue { path: self.path.join("/"), reason });
@@ -217,6 +223,7 @@ enum Zero {
     Omitted,
 }
 
+// The wire types.
 const VARINT: u64 = 0;
 const EIGHT_BYTES: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
@@ -230,7 +237,7 @@ impl Backward {
         self.0.len()
     }
 
-    /// The bytes in their final order: the buffer is written from the end.
+    /// The bytes in their final order, the first one first.
     fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.0;
         bytes.reverse();
@@ -283,7 +290,8 @@ impl Backward {
         self.begin_message(number, end);
     }
 
-    /// Writes tag and length of the content that was written since `end`.
+    /// Prepends the length and the tag of a field whose content was just written. `end` is [`Backward::length`] before
+    /// that.
     fn begin_message(&mut self, number: u32, end: usize) {
         let length = self.length() - end;
         self.put_number(u64::try_from(length).expect("a length must fit 64 bits"));

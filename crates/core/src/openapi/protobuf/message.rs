@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// A field of members whose names are data: its number, a test of the names, and the type of the values.
+/// A field for the members of an object whose names are data. It has the number of the field, a test whether a name
+/// belongs to it, and the type of the values.
 pub type NamedField = (u32, fn(&str) -> bool, &'static ValueType);
 
 /// How a JSON value is written.

@@ -14,14 +14,14 @@ use serde_json::Value;
 
 pub use encode::{SkippedValue, encode};
 
-use encode::written;
+use encode::encode_document;
 
 /// The Swagger 2 document in protobuf.
 pub fn to_protobuf_v2(document: &Value) -> Vec<u8> {
-    written(&v2::DOCUMENT, document, None).0
+    encode_document(&v2::DOCUMENT, document, None).0
 }
 
 /// An OpenAPI v3 document in protobuf.
 pub fn to_protobuf_v3(document: &Value) -> Vec<u8> {
-    written(&v3::DOCUMENT, document, None).0
+    encode_document(&v3::DOCUMENT, document, None).0
 }

@@ -129,7 +129,7 @@ fn affinity_requires_a_domain_where_a_matching_pod_runs() {
     assert_eq!(rejection.label.as_deref(), Some("zone=b"));
     let reported = rejection.term.as_ref().unwrap();
     assert_eq!(&*reported.field_path, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
-    assert_eq!(&*reported.text, "pods with app=db in namespaces [default], by zone");
+    assert_eq!(&*reported.text, "pods with app=db in namespaces [default] (topology key zone)");
     let by_host = review(&nodes(), &pods, &incoming(required("podAffinity", json!([term("app=db", HOST)]))));
     assert_eq!(fitting(&by_host), ["a1"]);
     let message = by_host.message();
@@ -218,7 +218,7 @@ fn anti_affinity_of_existing_pods_closes_domains_for_others() {
         &*reported.field_path,
         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
     );
-    assert_eq!(&*reported.text, "pods with app=web in namespaces [default], by zone");
+    assert_eq!(&*reported.text, "pods with app=web in namespaces [default] (topology key zone)");
     assert_eq!(review(&nodes(), &pods, &labelled(&["app=db"], json!({}))).feasible(), 4, "others are not meant");
     let toward = required("podAffinity", json!([term("app=web", "zone")]));
     let affine = [running("default/friend", "a1", &[], toward)];

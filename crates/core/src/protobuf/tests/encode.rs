@@ -39,10 +39,10 @@ fn fields_that_the_message_lacks_are_rejected_with_their_path() {
         of(r#"{"spec":{"containers":[{},{"ports":[{"x":1}]}]}}"#),
         ("spec.containers[1].ports[0].x".into(), EncodeErrorReason::UnknownField)
     );
-    assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), EncodeErrorReason::NotA("a text")));
+    assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), EncodeErrorReason::NotA("a string")));
     assert_eq!(
         of(r#"{"metadata":{"labels":{"a":1}}}"#),
-        ("metadata.labels[a]".into(), EncodeErrorReason::NotA("a text"))
+        ("metadata.labels[a]".into(), EncodeErrorReason::NotA("a string"))
     );
     assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), EncodeErrorReason::Repeated));
     assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), EncodeErrorReason::NotA("a boolean")));
