@@ -42,6 +42,10 @@ const MOST_VISITS: usize = 1 << 23;
 /// The bytes of a number, or of a text without escapes, that can be read in the time of a visit.
 const BYTES_OF_A_VISIT: usize = 16;
 
+/// The visits that are counted for a list without steps, such as `@` in a filter. A filter with it tests an element
+/// without any other visit, and one list can be reached in very many ways.
+const VISITS_WITHOUT_STEPS: usize = 2;
+
 /// The number of values that one step may find in any object. If the object has more bytes, it is their number.
 const LEAST_HELD: usize = 1 << 14;
 
@@ -110,6 +114,9 @@ impl<'t, 'b> Search<'t, 'b> {
     /// Replaces the values in `found` by the results of the steps for them. On an error, `found` has the values that
     /// client-go returns with the error.
     fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), SearchError> {
+        if list.is_empty() {
+            self.visit(VISITS_WITHOUT_STEPS)?;
+        }
         for node in list {
             self.visit(1 + found.len())?;
             match node {

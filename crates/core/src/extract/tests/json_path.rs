@@ -298,6 +298,27 @@ fn a_long_text_that_is_compared_very_often_ends_the_search() {
     }
 }
 
+/// Every element that a filter tests counts, whether it passes or not, and however little is compared.
+#[test]
+fn every_test_of_an_element_counts_among_the_visits() {
+    let object = format!(r#"{{"a":[[[{}]]]}}"#, vec!["0"; 1_000].join(","));
+    let tree = Tree::read(object.as_bytes()).unwrap();
+    for filter in ["@<@", "@>1", "@.x", "@.x==1", "1<0", "@"] {
+        let path = JsonPath::parse(&format!(".a[0,0][0,0][?({filter})]")).unwrap();
+        let mut search = Search::new(&tree);
+        let before = search.left();
+        search.first(&path);
+        let visits = before - search.left();
+        assert!(visits >= 4_000 * 2, "{filter}: {visits} visits for 4,000 tests");
+    }
+    let deep = format!(r#"{{"a":{}{}{}}}"#, "[".repeat(17), vec!["0"; 1_000].join(","), "]".repeat(17));
+    let tree = Tree::read(deep.as_bytes()).unwrap();
+    let path = JsonPath::parse(&format!(".a{}[?(@<@)]", "[0,0]".repeat(16))).unwrap();
+    let mut search = Search::new(&tree);
+    search.first(&path);
+    assert!(search.left() < 4, "65 million tests end the search: {} visits are left", search.left());
+}
+
 #[test]
 fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
     let prune = Prune::new([".spec.secret", ".status.conditions.reason", ".deep.a.b"]).unwrap();
