@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Flow, Places, Scarce, Ticket};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+use crate::model::flow::Flow;
 
 /// Places and bytes, and the tasks that wait for some.
 #[derive(Debug)]

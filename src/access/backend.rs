@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::counters::{AccessCounters, ReviewKind};
 use super::failure_rate_limiter::client_network;
 use crate::fair_semaphore::FairSemaphore;
-use crate::model::fair_queue::Flow;
+use crate::model::flow::Flow;
 use crate::model::user_name;
 use crate::registry::upstream::Upstream;
 

@@ -12,12 +12,13 @@
 //!   the place of the oldest unauthenticated one of the same address, or is rejected if there is none.
 //!
 //! With its first authenticated request, a connection takes a reserved place, for the user of that request. The rules
-//! ([`ConnectionHandle::promote`]) are max-min fairness between users:
+//! ([`ConnectionHandle::promote`]) are max-min fairness between tenants, and then between the users of each:
 //!
 //! - While reserved places are free, a user may take any number of them.
-//! - If none is free, one connection of the user with the most connections is closed. This user must then still have at
-//!   least as many as the new one. So a user with fewer connections than the equal part always gets a place, and a user
-//!   with one connection keeps it.
+//! - If none is free, one connection of the tenant with the most connections is closed: one of its user with the most.
+//!   This tenant must then still have at least as many as the new one. So a tenant with fewer connections than the equal
+//!   part always gets a place, and a tenant with one connection keeps it.
+//! - If the tenant of the new connection has the most, the same rule applies to its users.
 //! - Otherwise an idle connection of the same user is closed. If there is none, the request is rejected with 429 and
 //!   its connection ends.
 //!
@@ -38,6 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::connection::{CloseReason, ConnectionState};
 use super::groups::ConnectionGroups;
 use super::limit::{Limit, Limited, RETRY_AFTER};
+use super::tenant_connections::TenantConnections;
 use super::user::{User, UserShare, origin_of};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
@@ -120,7 +122,7 @@ struct Table {
     /// The number of connections of each origin, without evicted ones.
     origins: HashMap<Origin, usize>,
     unauthenticated: ConnectionGroups<Origin, ConnectionState>,
-    authenticated: ConnectionGroups<User, ConnectionState>,
+    authenticated: TenantConnections<ConnectionState>,
     /// The user of each authenticated connection, by number.
     users: HashMap<u64, User>,
 }
@@ -310,15 +312,10 @@ impl Connections {
             return Ok(());
         }
         if table.authenticated.total() >= self.most_authenticated() {
-            let own = table.authenticated.count(user);
-            let victim = if table.authenticated.largest() > own + 1 {
-                table.authenticated.first_of_largest()
-            } else {
-                table.authenticated.idle_of(user).map(|number| (user.clone(), number))
-            };
+            let victim = table.authenticated.victim_for(user);
             let Some(victim) = victim.filter(|_| table.evicted.len() < MOST_CLOSING) else {
                 self.rejections_by_user.fetch_add(1, Ordering::Relaxed);
-                return Err(self.user_limit_error(user, own));
+                return Err(self.user_limit_error(user, table.authenticated.count(user)));
             };
             table.displace(victim);
         }
@@ -372,7 +369,7 @@ impl Connections {
     /// The number of authenticated connections for each user if all users had equally many. A user may have more
     /// while places are free.
     pub fn equal_part(&self) -> usize {
-        (self.most_authenticated() / self.lock().authenticated.groups().max(1)).max(1)
+        (self.most_authenticated() / self.lock().authenticated.users().max(1)).max(1)
     }
 
     /// The number of requests that were rejected because their user had the maximum number of connections.

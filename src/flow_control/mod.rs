@@ -36,6 +36,7 @@ pub mod lists;
 pub mod long_work;
 pub mod seats;
 pub mod slowest;
+mod tenant_connections;
 pub mod unread;
 pub mod user;
 pub mod watches;

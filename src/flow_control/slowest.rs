@@ -1,12 +1,13 @@
 //! Decides which responses end when too many bytes are unread. Pure: no lock, no clock, no atomics.
 //!
-//! The user with the most unread bytes loses one response: the one whose client has read nothing for the longest
-//! time. This is repeated until enough is free. So a user always has at least an equal part of all bytes, and clients
-//! that make progress outlast those that have stopped.
+//! Of the tenant with the most unread bytes, the user with the most loses one response. It is the one whose client has
+//! read nothing for the longest time. This is repeated until enough is free. So a tenant always has at least an equal part of
+//! all bytes, and so has each user of it. Clients that make progress outlast those that have stopped.
 
 use std::collections::{BinaryHeap, HashMap};
 
 use super::user::User;
+use crate::model::flow::Flow;
 
 /// A response with unread bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,18 +29,29 @@ pub fn slowest(backlogs: &[ResponseBacklog], most: u64) -> Vec<usize> {
         *bytes += backlog.bytes;
         places.push(place);
     }
-    for (_, places) in users.values_mut() {
+    // The users of each tenant, the heaviest first.
+    let mut tenants: HashMap<User, BinaryHeap<(u64, &User)>> = HashMap::new();
+    for (user, (bytes, places)) in &mut users {
         // The slowest comes last, where `pop` removes it.
         places.sort_unstable_by_key(|place| std::cmp::Reverse((backlogs[*place].progress, *place)));
+        tenants.entry(user.tenant()).or_default().push((*bytes, *user));
     }
-    let mut heaviest: BinaryHeap<(u64, &User)> = users.iter().map(|(user, (bytes, _))| (*bytes, *user)).collect();
+    let sum = |users: &BinaryHeap<(u64, &User)>| users.iter().map(|(bytes, _)| bytes).sum();
+    let mut heaviest: BinaryHeap<(u64, User)> =
+        tenants.iter().map(|(tenant, users)| (sum(users), tenant.clone())).collect();
     let mut ended = Vec::new();
     while total > most {
-        let Some((bytes, user)) = heaviest.pop() else { break };
-        let Some(place) = users.get_mut(user).and_then(|(_, places)| places.pop()) else { continue };
-        ended.push(place);
-        total -= backlogs[place].bytes;
-        heaviest.push((bytes - backlogs[place].bytes, user));
+        let Some((bytes_of_tenant, tenant)) = heaviest.pop() else { break };
+        let Some(of_tenant) = tenants.get_mut(&tenant) else { continue };
+        let Some((bytes, user)) = of_tenant.pop() else { continue };
+        let place = users.get_mut(user).and_then(|(_, places)| places.pop());
+        let freed = place.map_or(0, |place| backlogs[place].bytes);
+        if let Some(place) = place {
+            ended.push(place);
+            total -= freed;
+            of_tenant.push((bytes - freed, user));
+        }
+        heaviest.push((bytes_of_tenant - freed, tenant));
     }
     ended
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::model::fair_queue::Flow;
+use crate::model::flow::Flow;
 use crate::model::{quote, shares, user_name};
 
 /// The part that one request, connection or response holds of a limit. Dropping it frees this part.

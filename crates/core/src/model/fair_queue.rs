@@ -27,7 +27,8 @@
 //! otherwise large requests would wait forever.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::hash::Hash;
+
+use super::flow::Flow;
 
 /// When places are free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +87,6 @@ pub enum Scarce {
 
 /// The number of one request, assigned by the caller.
 pub type Ticket = u64;
-
-/// The user of a fair queue.
-pub trait Flow: Clone + Eq + Hash + Ord {
-    /// The tenant of the user, as a user that stands for all of them. The tenant of a tenant is itself.
-    #[must_use]
-    fn tenant(&self) -> Self;
-}
 
 /// The users with places, and the waiting requests.
 #[derive(Debug)]

@@ -9,6 +9,7 @@
 
 pub mod fair_queue;
 pub mod float;
+pub mod flow;
 pub mod gvr;
 pub mod key;
 pub mod moment;

@@ -7,7 +7,25 @@ mod user_name;
 
 use proptest::{prop_assert_eq, proptest};
 
+use super::flow::Flow;
 use super::{FieldIndex, GroupVersion, Gvr, IndexedValues, Key, Version, quantity};
+
+/// A user of a tenant; the tenant itself without a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct TestUser {
+    tenant: u8,
+    user: Option<u8>,
+}
+
+impl Flow for TestUser {
+    fn tenant(&self) -> TestUser {
+        TestUser { user: None, ..*self }
+    }
+}
+
+fn user_of(tenant: u8, user: u8) -> TestUser {
+    TestUser { tenant, user: Some(user) }
+}
 
 #[test]
 fn keys_sort_by_their_joined_bytes() {

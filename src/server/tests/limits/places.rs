@@ -236,22 +236,48 @@ struct Known {
     is_busy: bool,
 }
 
+/// The tenants of six users.
+const TENANTS: [u8; 6] = [0, 0, 1, 2, 2, 2];
+
+fn tenant_of(user: u8) -> u8 {
+    TENANTS[usize::from(user)]
+}
+
+/// A ServiceAccount of a tenant's namespace.
+fn name_of(user: u8) -> String {
+    format!("system:serviceaccount:team-{}:user-{user}", tenant_of(user))
+}
+
+/// Of the users or tenants with the most connections, those with an idle one before others, and then the one with the
+/// oldest. None if they have fewer than `least`.
+fn naive_largest(known: &[Known], key_of: impl Fn(u8) -> u8, least: usize) -> Option<u8> {
+    let connections_of = |key: u8| known.iter().filter(|one| one.user.map(&key_of) == Some(key)).collect::<Vec<_>>();
+    let most = (0..6).map(|key| connections_of(key).len()).max().unwrap();
+    let mut busiest: Vec<u8> = (0..6).filter(|key| most >= least && connections_of(*key).len() == most).collect();
+    busiest.sort_by_key(|key| connections_of(*key)[0].number);
+    let idle = busiest.iter().find(|key| connections_of(**key).iter().any(|one| !one.is_busy));
+    idle.or(busiest.first()).copied()
+}
+
 /// The rules of users over one flat list, in the order of arrival.
 fn naive_victim(known: &[Known], user: u8, places: usize) -> Result<Option<usize>, ()> {
-    let connections_of = |user: u8| known.iter().filter(move |one| one.user == Some(user));
     if known.iter().filter(|one| one.user.is_some()).count() < places {
         return Ok(None);
     }
-    let idle = |user: u8| connections_of(user).find(|one| !one.is_busy).map(|one| one.number);
-    let most = (0..6).map(|user| connections_of(user).count()).max().unwrap();
-    if most > connections_of(user).count() + 1 {
-        let mut busiest: Vec<u8> = (0..6).filter(|user| connections_of(*user).count() == most).collect();
-        // Of those with as many, the one with the oldest.
-        busiest.sort_by_key(|user| connections_of(*user).next().unwrap().number);
-        let idle = busiest.iter().find_map(|user| idle(*user));
-        return Ok(idle.or_else(|| Some(connections_of(busiest[0]).next()?.number)));
+    let in_tenant = |tenant: u8| -> Vec<Known> {
+        known.iter().filter(|one| one.user.map(tenant_of) == Some(tenant)).cloned().collect()
+    };
+    let of_user = |user: u8| known.iter().filter(move |one| one.user == Some(user));
+    let idle = |user: u8| of_user(user).find(|one| !one.is_busy).map(|one| one.number);
+    let largest = naive_largest(known, tenant_of, in_tenant(tenant_of(user)).len() + 2);
+    let victim = match largest {
+        Some(tenant) => naive_largest(&in_tenant(tenant), |user| user, 1),
+        None => naive_largest(&in_tenant(tenant_of(user)), |user| user, of_user(user).count() + 2),
+    };
+    match victim {
+        Some(victim) => Ok(idle(victim).or_else(|| Some(of_user(victim).next()?.number))),
+        None => idle(user).map(Some).ok_or(()),
     }
-    idle(user).map(Some).ok_or(())
 }
 
 #[derive(Clone, Debug)]
@@ -281,11 +307,13 @@ proptest! {
                 Step::Connect { user: user_number, address, is_busy } => {
                     // One connection an address, so that the bound of addresses does not apply.
                     let address = format!("10.{address}.{}.{}", number / 256, number % 256);
-                    let part = places / (0..6).filter(|user| *user == user_number || known.iter().any(|one| one.user == Some(*user))).count();
-                    let own = known.iter().filter(|one| one.user == Some(user_number)).count();
+                    let tenant = tenant_of(user_number);
+                    let is_there = |tenant: u8| known.iter().any(|one| one.user.map(tenant_of) == Some(tenant));
+                    let part = places / (0..6).filter(|other| *other == tenant || is_there(*other)).count();
+                    let own = known.iter().filter(|one| one.user.map(tenant_of) == Some(tenant)).count();
                     let expected = naive_victim(&known, user_number, places);
-                    prop_assert!(own >= part || expected.is_ok(), "step {}: a user below its part gets in", number);
-                    let new = of_user(&connections, &address, &format!("user-{user_number}")).expect("there is always one without credentials");
+                    prop_assert!(own >= part || expected.is_ok(), "step {}: a tenant below its part gets in", number);
+                    let new = of_user(&connections, &address, &name_of(user_number)).expect("there is always one without credentials");
                     let displaced: Vec<usize> = open_connections.iter().filter(|(_, (open, _)): &(&usize, &(Open, _))| open.is_displaced()).map(|(number, _)| *number).collect();
                     match (expected, new) {
                         (Ok(victim), Ok(open)) => {
@@ -407,4 +435,24 @@ async fn clients_with_credentials_are_answered_while_others_take_every_place() {
     assert!(fixture.server.limits().rejections(Limit::UnauthenticatedConnections) >= 190, "{connections:?}");
     running.stop.send(()).unwrap();
     running.task.await.unwrap();
+}
+
+/// However many users a tenant has, another tenant connects.
+#[test]
+fn the_users_of_one_tenant_keep_no_other_tenant_out() {
+    let connections = Arc::new(Connections::new(400));
+    let account = |number: usize| format!("system:serviceaccount:many:user-{number}");
+    let address = |number: usize| format!("10.0.{}.{}", number / 250, number % 250);
+    let mut held: Vec<Open> =
+        (0..300).map(|number| of_user(&connections, &address(number), &account(number)).unwrap().unwrap()).collect();
+    let requests: Vec<_> = held.iter().map(|open| open.state.begin_request()).collect();
+    assert!(matches!(of_user(&connections, "10.9.0.1", &account(300)), Some(Err(_))), "all of its own are busy");
+    for number in 0..30 {
+        let other =
+            of_user(&connections, &format!("10.8.0.{number}"), &format!("system:serviceaccount:other:user-{number}"));
+        held.push(other.unwrap().unwrap());
+    }
+    assert_eq!(held.iter().filter(|open| open.is_displaced()).count(), 30);
+    assert_eq!(held[300..].iter().filter(|open| open.is_displaced()).count(), 0);
+    drop(requests);
 }

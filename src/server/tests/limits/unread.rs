@@ -29,12 +29,17 @@ const EACH: u64 = (128 << 10) + (64 << 10) + 410_000;
 /// In the event of an object.
 const NEWS: &[u8] = b"\"name\":\"news\"";
 
+/// Two ServiceAccounts in each of two namespaces.
+fn name_of(user_number: u8) -> String {
+    format!("system:serviceaccount:team-{}:user-{user_number}", user_number / 2)
+}
+
 proptest! {
     #[test]
     fn the_slowest_answers_of_the_heaviest_users_end(backlogs in vec((0u8..4, 0u64..50, 0u64..20), 0..40), most in 0u64..800) {
         let backlogs: Vec<ResponseBacklog> = backlogs
             .into_iter()
-            .map(|(user_number, bytes, progress)| ResponseBacklog { user: user(&format!("user-{user_number}")), bytes, progress })
+            .map(|(user_number, bytes, progress)| ResponseBacklog { user: user(&name_of(user_number)), bytes, progress })
             .collect();
         let ended = slowest(&backlogs, most);
         let mut left: Vec<Option<&ResponseBacklog>> = backlogs.iter().map(Some).collect();
@@ -45,7 +50,13 @@ proptest! {
                 left.iter().flatten().filter(|answer| answer.user.name() == name).map(|answer| answer.bytes).sum()
             };
             let gone = left[*place].expect("it ends once");
-            prop_assert!((0..4).all(|user_number| bytes_of(&format!("user-{user_number}")) <= bytes_of(gone.user.name())), "its user has the most");
+            let tenant_of = |user_number: u8| (user_number / 2) * 2;
+            let of_tenant = |tenant: u8| bytes_of(&name_of(tenant)) + bytes_of(&name_of(tenant + 1));
+            let user_number = (0..4).find(|user_number| name_of(*user_number) == gone.user.name()).unwrap();
+            let tenant = tenant_of(user_number);
+            prop_assert!((0..4).all(|other| of_tenant(tenant_of(other)) <= of_tenant(tenant)), "its tenant has the most");
+            let fellows = [tenant, tenant + 1];
+            prop_assert!(fellows.iter().all(|other| bytes_of(&name_of(*other)) <= bytes_of(gone.user.name())), "its user has the most");
             let slower = |other: &&ResponseBacklog| other.user == gone.user && other.bytes > 0 && other.progress < gone.progress;
             prop_assert!(!left.iter().flatten().any(slower), "no slower one of this user is left");
             left[*place] = None;

@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Flow, Places, Scarce, Ticket};
+use super::{TestUser, user_of};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
 
 const BOUNDS: Bounds = Bounds { places: 3, first_places: 2, bytes: 100, waiting: 2, waiting_together: 100 };
 
@@ -14,26 +15,9 @@ fn list(bytes: u64) -> Cost {
     Cost { places: 1, bytes }
 }
 
-/// A user of a tenant; the tenant itself without a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct User {
-    tenant: u8,
-    user: Option<u8>,
-}
-
-impl Flow for User {
-    fn tenant(&self) -> User {
-        User { user: None, ..*self }
-    }
-}
-
 /// A user who is a tenant of its own.
-fn user(number: u8) -> User {
+fn user(number: u8) -> TestUser {
     user_of(number, number)
-}
-
-fn user_of(tenant: u8, user: u8) -> User {
-    User { tenant, user: Some(user) }
 }
 
 /// The tenants of four users.
