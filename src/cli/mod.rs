@@ -28,6 +28,7 @@ use std::ffi::OsString;
 use clap::FromArgMatches;
 
 use crate::flow_control::seats::EVENT_INTERVAL;
+use crate::runtime::poll_keeper::PollKeeper;
 
 use arguments::{Arguments, Command};
 use exit::Exit;
@@ -48,6 +49,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(runtime) => runtime,
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("cannot start the runtime"), program),
     };
+    let keeper = match PollKeeper::start(runtime.handle().clone()) {
+        Ok(keeper) => keeper,
+        Err(error) => return exit::failed(&anyhow::Error::new(error).context("cannot start a thread"), program),
+    };
     let result = match arguments.command {
         Command::Serve(arguments) => runtime.block_on(serve::run(*arguments)),
         Command::Check(arguments) => check::run(&arguments),
@@ -61,6 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Crds(arguments) => crds::run(&arguments),
     };
     // Syncs and watches may still run; the command does not wait for them.
+    drop(keeper);
     runtime.shutdown_background();
     match result {
         Ok(exit) => exit,

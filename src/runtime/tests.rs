@@ -1,7 +1,7 @@
 //! What the end of a task means, and which tasks each command starts.
 
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use tower::service_fn;
 
 use super::client_authorities;
+use super::poll_keeper::PollKeeper;
 use super::tasks::{OnEnd, Task, Tasks};
 
 /// A task that panics at once.
@@ -146,4 +147,52 @@ async fn the_config_map_is_followed_through_outages() {
     let requests = requests.load(Ordering::Relaxed);
     // In four minutes. kube's client also repeats each request that reaches no server.
     assert!(requests < 300, "no request without a pause: {requests}");
+}
+
+/// A thread of the runtime that is busy stops no request, as long as another one is idle.
+#[test]
+fn sockets_are_polled_while_a_thread_is_busy() {
+    use std::io::{Read, Write};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const SOON: Duration = Duration::from_secs(20);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let _keeper = PollKeeper::start(runtime.handle().clone()).unwrap();
+    let listener = runtime.block_on(async { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap() });
+    let address = listener.local_addr().unwrap();
+    // Answers each byte. A 1 keeps the thread busy until it is told to go on.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = is_over.clone();
+    runtime.spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let over = over.clone();
+            tokio::spawn(async move {
+                let mut byte = [0];
+                while stream.read_exact(&mut byte).await.is_ok() {
+                    let begun = std::time::Instant::now();
+                    while byte[0] == 1 && !over.load(Ordering::SeqCst) && begun.elapsed() < SOON {
+                        std::thread::yield_now();
+                    }
+                    stream.write_all(&byte).await.unwrap();
+                }
+            });
+        }
+    });
+    for _ in 0..10 {
+        is_over.store(false, Ordering::SeqCst);
+        let mut busy = std::net::TcpStream::connect(address).unwrap();
+        let mut other = std::net::TcpStream::connect(address).unwrap();
+        let mut byte = [0];
+        for stream in [&mut busy, &mut other] {
+            stream.set_read_timeout(Some(SOON / 2)).unwrap();
+            stream.write_all(&[0]).unwrap();
+            stream.read_exact(&mut byte).unwrap();
+        }
+        busy.write_all(&[1]).unwrap();
+        other.write_all(&[0]).unwrap();
+        let answered = other.read_exact(&mut byte);
+        is_over.store(true, Ordering::SeqCst);
+        answered.expect("the other thread must answer meanwhile");
+        busy.read_exact(&mut byte).unwrap();
+    }
 }

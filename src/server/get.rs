@@ -116,7 +116,7 @@ async fn answer_in(
                 }
             }
         }
-        let length = found.length();
+        let length = found.length().saturating_mul(work_factor(server, context, resource, &agreed.form));
         let (found, snapshot) = if may_read(length) {
             (found, snapshot)
         } else {
@@ -240,6 +240,20 @@ fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
         | Representation::AggregatedDiscovery => 1,
     };
     passes.saturating_mul(object.length() as u64)
+}
+
+/// The work of writing the object in this form, as a multiple of its length.
+fn work_factor(
+    server: &ServerState,
+    context: &RequestContext<'_>,
+    resource: &Resource,
+    form: &Representation,
+) -> usize {
+    match (form, Include::read(&context.info.query, form)) {
+        (Representation::Table(version), Ok(include)) => server.columns.get(resource, version, include).work_factor(),
+        // An invalid parameter is reported when the response is made.
+        (_, Ok(_) | Err(_)) => 1,
+    }
 }
 
 /// The object in the representation that was negotiated. It is converted last, so that any other error of the request

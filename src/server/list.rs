@@ -171,6 +171,7 @@ async fn answer_in(
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
     // The first pieces are made with the response, and what they hold is counted before it begins.
+    let first_length = first_length.saturating_mul(table.as_ref().map_or(1, |columns| columns.work_factor()));
     let long_turn = server.limits.seats().wait_for_long_turn(context.user, first_length).await;
     long_turn.map_err(ApiError::Limited)?;
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());

@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::access::AuthorizedRequest;
 use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
-use crate::query::{Explanation, Selection, State};
+use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::dispatched_event::DispatchedEvent;
 use crate::registry::event_dispatcher::{MailboxContents, Subscription};
 use crate::registry::followed_pod::FollowedPod;
@@ -500,11 +500,12 @@ impl Watch {
 
     /// Writes the initial events of one turn, and sets the position of the watch.
     fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
-        let most = self.most_together();
+        let (most, work_factor) = (self.most_together(), self.shape.work_factor());
+        let may_write = |listing: &mut Listing| may_read(next_length(listing).saturating_mul(work_factor));
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let mut read = 0;
-            while batch.len() < most && read < MOST_READ && large.admits(listing) && may_read(next_length(listing)) {
+            while batch.len() < most && read < MOST_READ && large.admits(listing) && may_write(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
                 // All of it is read, however little is shown.
                 read += object.length();

@@ -236,6 +236,8 @@ pub struct Chunks<Items, Write> {
     left: Left,
     /// The bytes after the last item; `None` once they are written.
     tail: Option<Vec<u8>>,
+    /// The work of writing an item, as a multiple of the object's length.
+    work_factor: usize,
 }
 
 impl<Items, Write> Chunks<Items, Write>
@@ -263,7 +265,14 @@ where
             is_first: true,
             left: None,
             tail: Some(tail),
+            work_factor: 1,
         }
+    }
+
+    /// The same chunks, whose items take this multiple of the work of reading the object.
+    #[must_use]
+    pub fn with_work_factor(self, work_factor: usize) -> Chunks<Items, Write> {
+        Chunks { work_factor, ..self }
     }
 }
 
@@ -291,7 +300,7 @@ where
         let (mut items, mut read) = (0, 0);
         while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
             match self.next.take().or_else(|| self.items.next()) {
-                Some(item) if !may_read(item.length()) => {
+                Some(item) if !may_read(item.length().saturating_mul(self.work_factor)) => {
                     self.next = Some(item);
                     break;
                 }

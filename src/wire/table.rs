@@ -80,6 +80,8 @@ pub struct Columns {
     held: u64,
     /// The share of the first user with a watch that uses the columns.
     counted: OnceLock<UserShare>,
+    /// See [`Columns::work_factor`].
+    work_factor: usize,
     _sources: Sources,
 }
 
@@ -104,6 +106,9 @@ enum Cells {
 /// The maximum bytes of all paths of a table that are parsed, in the order of its columns. The cells of further
 /// columns are null.
 const MOST_PATHS: usize = 128 << 10;
+
+/// The work factor of columns with a path that is not cheap. With it, every object needs a long turn.
+const COSTLY: usize = 1 << 20;
 
 /// The approximate memory of a parsed path for each byte of its text, in bytes.
 const PATH_COST: usize = 128;
@@ -138,6 +143,7 @@ impl Columns {
                     object_type,
                     held: 0,
                     counted: OnceLock::new(),
+                    work_factor: 1,
                     _sources: sources,
                 }
             }
@@ -186,6 +192,8 @@ impl Columns {
         })];
         let mut cells = Vec::with_capacity(shown.len());
         let mut texts = 0;
+        let are_cheap = shown.iter().all(|(_, path)| path.as_ref().is_none_or(JsonPath::is_cheap));
+        let work_factor = if are_cheap { 1 } else { COSTLY };
         for (column, path) in shown {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
@@ -206,6 +214,7 @@ impl Columns {
             object_type: None,
             held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
             counted: OnceLock::new(),
+            work_factor,
             _sources: sources,
         }
     }
@@ -245,6 +254,12 @@ impl Columns {
     /// is being written, and a cell of it. `object`: the length of the longest object, in bytes.
     pub fn most_held(&self, object: u64) -> u64 {
         self.held + 2 * object
+    }
+
+    /// The work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn: a path
+    /// that reads parts of an object very often needs one for every object.
+    pub fn work_factor(&self) -> usize {
+        self.work_factor
     }
 
     /// The bytes around the rows of a list.
@@ -432,21 +447,20 @@ pub fn pieces(
     format: Format,
     now: Timestamp,
 ) -> Pieces {
+    let work_factor = columns.work_factor();
     let columns = columns.clone();
     let row = move |object: &Object| Row::new(&columns, Shown::as_is(object), now);
     match format {
         // Tables have no protobuf message, so negotiation never chooses protobuf.
         Format::Json | Format::Protobuf => {
-            Box::new(Chunks::new(envelope, objects, show, b",", move |object, out: &mut Vec<u8>| {
-                begin(JsonRow::new(row(&object)), out)
-            }))
+            let write = move |object, out: &mut Vec<u8>| begin(JsonRow::new(row(&object)), out);
+            Box::new(Chunks::new(envelope, objects, show, b",", write).with_work_factor(work_factor))
         }
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
-            Box::new(Chunks::new(envelope, objects, show, b"", move |object, out: &mut Vec<u8>| {
-                begin(YamlRow::new(row(&object)), out)
-            }))
+            let write = move |object, out: &mut Vec<u8>| begin(YamlRow::new(row(&object)), out);
+            Box::new(Chunks::new(envelope, objects, show, b"", write).with_work_factor(work_factor))
         }
     }
 }

@@ -265,10 +265,19 @@ impl EventEncoder {
         Ok(exact(first))
     }
 
-    /// The length of what is read of a change, as JSON: the object, for a quiet watch also the one before.
+    /// The work of writing a change, in bytes that could be read instead. A quiet watch also reads the object before.
     pub(super) fn bytes_to_read(&self, change: &Change) -> usize {
         let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map_or(0, Object::length));
-        if after == 0 || self.is_quiet { before + after } else { after }
+        let read = if after == 0 || self.is_quiet { before + after } else { after };
+        read.saturating_mul(self.work_factor())
+    }
+
+    /// The work of writing an event, as a multiple of the object's length.
+    pub(super) fn work_factor(&self) -> usize {
+        match &self.form {
+            ShapeForm::Table(columns) => columns.work_factor(),
+            ShapeForm::Whole | ShapeForm::Partial(_) => 1,
+        }
     }
 
     /// Whether a quiet watch sends nothing: the object looks the same before and after the change, but for its version.

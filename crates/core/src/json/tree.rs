@@ -291,14 +291,22 @@ impl<'b> Tree<'b> {
 
     /// Whether a member of an object has this key. Does not copy the member's key unless it has escapes, which is rare.
     pub fn has_key(&self, id: NodeId, key: &str) -> bool {
+        self.compare_key(id, key).0
+    }
+
+    /// Whether a member of an object has this key, and the work of the comparison in bytes that could be read instead.
+    pub fn compare_key(&self, id: NodeId, key: &str) -> (bool, usize) {
         let raw = &self.bytes[self.nodes[id].key as usize..];
         // The number of equal bytes, up to a quote, an escape or the first different byte.
         let same = raw.iter().zip(key.as_bytes()).take_while(|(raw, key)| raw == key && !matches!(raw, b'"' | b'\\'));
         let same = same.count();
         match raw.get(same) {
-            Some(b'"') => same == key.len(),
-            Some(b'\\') => escaped_is(raw, key),
-            _ => false,
+            Some(b'"') => (same == key.len(), same),
+            Some(b'\\') => {
+                let (is_same, read) = escaped_is(raw, key);
+                (is_same, read.saturating_mul(UNESCAPED_COST))
+            }
+            _ => (false, same),
         }
     }
 
@@ -317,14 +325,18 @@ impl<'b> Tree<'b> {
 /// The length of the longest escape of one byte of text, in bytes: `\u` and four digits.
 const LONGEST_ESCAPE: usize = 6;
 
-/// Whether the escaped key at the beginning of `raw` equals `key`. Reads no further than an equal key could extend.
-fn escaped_is(raw: &[u8], key: &str) -> bool {
+/// The work of reading a byte of a text with escapes, in bytes without escapes.
+const UNESCAPED_COST: usize = 16;
+
+/// Whether the escaped key at the beginning of `raw` equals `key`, and the number of bytes that were read. Reads no
+/// further than an equal key could extend.
+fn escaped_is(raw: &[u8], key: &str) -> (bool, usize) {
     let most = raw.len().min(key.len().saturating_mul(LONGEST_ESCAPE) + 1);
     let mut end = 0;
     while end < most && raw[end] != b'"' {
         end += if raw[end] == b'\\' { 2 } else { 1 };
     }
-    end < most && unescape(&raw[..end]).is_some_and(|unescaped| unescaped == key)
+    (end < most && unescape(&raw[..end]).is_some_and(|unescaped| unescaped == key), end)
 }
 
 /// The kind of a value, from its first byte.

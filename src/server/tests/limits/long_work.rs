@@ -18,7 +18,8 @@ use tokio::time::timeout;
 use super::{get_in, user};
 use crate::flow_control::long_work::{LONG, may_read, run_usual, wait_to_read};
 use crate::flow_control::seats::{Seats, Worker};
-use crate::server::tests::{Fixture, SHIRTS};
+use crate::registry::Resource;
+use crate::server::tests::{Fixture, SHIRTS, catalog};
 
 /// A test that fails ends after this, instead of never.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -145,34 +146,67 @@ fn put_long(fixture: &mut Fixture, name: &str) {
     fixture.shirts.publish();
 }
 
-/// Takes all permits, and lets one request after the other come to a long object.
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+const ONE: &str = "/apis/stable.example.com/v1/namespaces/default/shirts/long";
+
+/// What a request is, its path and its Accept header. Without a path: new events of the watch that is open already.
+type Way<'a> = (&'a str, &'a str, &'a str);
+
+fn watch_from(version: u64) -> String {
+    format!("{SHIRTS}?watch=true&resourceVersion={version}&timeoutSeconds=60")
+}
+
 #[test]
 fn every_way_to_a_long_object_takes_a_long_turn() {
-    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
     let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-    let one = "/apis/stable.example.com/v1/namespaces/default/shirts/long";
-    let watch = format!("{SHIRTS}?watch=true&resourceVersion=0&timeoutSeconds=60");
     // The fixture's first version is 101, that of the short object.
-    let changes = format!("{SHIRTS}?watch=true&resourceVersion=101&timeoutSeconds=60");
+    let (initial, history) = (watch_from(0), watch_from(101));
     let ways = [
-        ("a GET", one, "application/json"),
-        ("a GET as YAML", one, "application/yaml"),
-        ("a GET as a Table", one, table),
+        ("a GET", ONE, "application/json"),
+        ("a GET as YAML", ONE, "application/yaml"),
+        ("a GET as a Table", ONE, TABLE),
         ("a LIST", SHIRTS, "application/json"),
         ("a LIST as YAML", SHIRTS, "application/yaml"),
-        ("a LIST as a Table", SHIRTS, table),
+        ("a LIST as a Table", SHIRTS, TABLE),
         ("a LIST of metadata in protobuf", SHIRTS, partial),
-        ("initial events", &watch, "application/json"),
-        ("events of history", &changes, "application/json"),
+        ("initial events", &initial, "application/json"),
+        ("events of history", &history, "application/json"),
         ("new events", "", "application/json"),
     ];
+    assert_long_turns(Fixture::new(), |fixture| put_long(fixture, "long"), &ways);
+}
+
+/// The path of a printer column can read a short object very often.
+#[test]
+fn every_way_to_a_costly_column_takes_a_long_turn() {
+    let (initial, history) = (watch_from(0), watch_from(101));
+    let ways = [
+        ("a GET as a Table", ONE, TABLE),
+        ("a LIST as a Table", SHIRTS, TABLE),
+        ("initial events", &initial, TABLE),
+        ("events of history", &history, TABLE),
+        ("new events", "", TABLE),
+    ];
+    let mut fixture = Fixture::new();
+    let mut columns = fixture.shirts.resource.printer_columns.to_vec();
+    columns[0].json_path = "..name".to_owned();
+    let costly = Resource { printer_columns: columns.into(), ..fixture.shirts.resource.with_new_state() };
+    fixture.shirts.resource = Arc::new(costly);
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
+    fixture.shirts.publish();
+    assert_long_turns(fixture, |fixture| _ = fixture.put("default", "long", "blue"), &ways);
+}
+
+/// Takes all permits, and lets one request after the other come to the object that `put` adds.
+fn assert_long_turns(mut fixture: Fixture, put: impl FnOnce(&mut Fixture), ways: &[Way<'_>]) {
+    let open_as = ways.last().unwrap().2;
+    let is_short = open_as == TABLE;
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut fixture = Fixture::new();
         assert_eq!(fixture.put("default", "first", "blue"), 101);
-        let mut open = Some(get_in(&fixture, &user("watch"), &changes, "application/json").await);
+        let mut open = Some(get_in(&fixture, &user("watch"), &watch_from(101), open_as).await);
         assert!(open.as_mut().unwrap().body_mut().frame().now_or_never().is_none(), "nothing has changed yet");
-        put_long(&mut fixture, "long");
+        put(&mut fixture);
         let (fixture, gate) = (Arc::new(fixture), Arc::new(Gate::default()));
         let seats = fixture.server.limits().seats().clone();
         let permits = available_parallelism().unwrap().get();
@@ -193,22 +227,23 @@ fn every_way_to_a_long_object_takes_a_long_turn() {
         }
         let mut readers = JoinSet::new();
         let mut missing = Vec::new();
-        for (number, (what, path, accept)) in ways.into_iter().enumerate() {
+        for (number, (what, path, accept)) in ways.iter().copied().enumerate() {
             let (fixture, path) = (fixture.clone(), path.to_owned());
+            let (name, accept) = (what.to_owned(), accept.to_owned());
             let open = open.take_if(|_| path.is_empty());
             readers.spawn(async move {
                 let reader = user(&format!("reader-{number}"));
                 let mut answer = match open {
                     Some(open) => open,
-                    None => get_in(&fixture, &reader, &path, accept).await,
+                    None => get_in(&fixture, &reader, &path, &accept).await,
                 };
-                assert_eq!(answer.status(), 200, "{what}");
+                assert_eq!(answer.status(), 200, "{name}");
                 let mut bytes = 0;
-                while bytes < LONG && accept == "application/json" || bytes == 0 {
-                    let frame = answer.body_mut().frame().await.expect(what).expect(what);
+                while bytes < LONG && accept == "application/json" && !is_short || bytes == 0 {
+                    let frame = answer.body_mut().frame().await.expect(&name).expect(&name);
                     bytes += frame.data_ref().map_or(0, Bytes::len);
                 }
-                what
+                name
             });
             let comes = async {
                 while seats.waiting() <= number {

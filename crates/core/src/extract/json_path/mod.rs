@@ -15,10 +15,11 @@
 //! - Filters in filters are read to [`template::MAX_LEVELS`], and a search visits a bounded number of values: see
 //!   [`search::Search`].
 //!
-//! `server` prints a result in a cell. [`super::extra`] reads RFC 9535 paths.
+//! `cost` estimates how long a template takes. `server` prints a result in a cell. [`super::extra`] reads RFC 9535 paths.
 
 mod columns;
 pub mod compare;
+mod cost;
 mod parse;
 mod pruned;
 pub mod search;

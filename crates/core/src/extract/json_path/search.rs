@@ -171,8 +171,9 @@ impl<'t, 'b> Search<'t, 'b> {
         }
         let mut member = self.tree.first(id);
         while let Some(id) = member {
-            self.visit(1)?;
-            if self.tree.has_key(id, name) {
+            let (is_same, read) = self.tree.compare_key(id, name);
+            self.visit(1 + read / BYTES_OF_A_VISIT)?;
+            if is_same {
                 return Ok(Some(FoundValue::Node(id)));
             }
             member = self.tree.next(id);
@@ -313,6 +314,9 @@ impl<'t, 'b> Search<'t, 'b> {
             let bytes = self.tree.bytes(id);
             let is_escaped = bytes.first() == Some(&b'"') && bytes.contains(&b'\\');
             self.visit(bytes.len() / if is_escaped { 1 } else { BYTES_OF_A_VISIT })?;
+        }
+        if let FoundValue::Literal(Literal::Text(text)) = value {
+            self.visit(text.len() / BYTES_OF_A_VISIT)?;
         }
         Ok(scalar(self.tree, value))
     }

@@ -319,6 +319,50 @@ fn every_test_of_an_element_counts_among_the_visits() {
     assert!(search.left() < 4, "65 million tests end the search: {} visits are left", search.left());
 }
 
+/// Long names and literals are compared as often as there are ways to a value.
+#[test]
+fn long_names_and_literals_count_among_the_visits() {
+    let long = "n".repeat(60_000);
+    let escaped = "\\n".repeat(60_000);
+    // The bound of visits grows with the object.
+    let padding = "x".repeat(300_000);
+    let nested = |inner: &str| format!(r#"{{"a":{}{inner}{},"b":"{padding}"}}"#, "[".repeat(13), "]".repeat(13));
+    let doubled = |last: &str| format!(".a{}{last}", "[0,0]".repeat(13));
+    for (what, object, path) in [
+        ("a name", nested(&format!(r#"{{"{long}x":1}}"#)), doubled(&format!(".{long}"))),
+        ("an escaped name", nested(&format!(r#"{{"{escaped}x":1}}"#)), doubled(&format!("['{}']", long))),
+        ("literals", nested("[0]"), doubled(&format!("[?(\"{long}a\"==\"{long}b\")]"))),
+    ] {
+        let tree = Tree::read(object.as_bytes()).unwrap();
+        let path = JsonPath::parse(&path).unwrap();
+        assert!(!path.is_cheap(), "{what}");
+        let mut search = Search::new(&tree);
+        let before = search.left();
+        search.first(&path);
+        let (visits, ways) = (before - search.left(), 1 << 13);
+        assert!(visits > ways * 100 || search.left() < 10_000, "{what}: {visits} visits");
+    }
+}
+
+#[test]
+fn usual_paths_are_cheap() {
+    for path in [
+        ".spec.color",
+        ".metadata.annotations['example.com/key']",
+        ".status.conditions[?(@.type==\"Ready\")].status",
+        ".status.conditions[?(@.type=='Ready')].lastTransitionTime",
+        ".spec.ports[*].port",
+        ".status.addresses[0].address",
+        ".spec['a','b']",
+        ".spec.rules[*].http.paths[*].backend",
+    ] {
+        assert!(JsonPath::parse(path).unwrap().is_cheap(), "{path}");
+    }
+    for path in ["..name", ".a[0,0][0,0][0,0]", ".a[?(@..b)]", ".a['a','b','c','d','e']"] {
+        assert!(!JsonPath::parse(path).unwrap().is_cheap(), "{path}");
+    }
+}
+
 #[test]
 fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
     let prune = Prune::new([".spec.secret", ".status.conditions.reason", ".deep.a.b"]).unwrap();

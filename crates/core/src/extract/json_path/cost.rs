@@ -1,0 +1,48 @@
+//! Estimates whether the evaluation of a template takes much longer than reading its object.
+
+use super::template::{JsonPath, Literal, PathNode, Steps, Test};
+
+/// The maximum number of ways in which a template that is cheap reads a value. `['a','b']` has two.
+const MOST_WAYS: usize = 4;
+
+/// The maximum length of a text in a template that is cheap, in bytes. A filter compares it with each element.
+const LONGEST_TEXT: usize = 256;
+
+impl JsonPath {
+    /// Whether the evaluation reads each byte of an object only a few times. If not, it may take up to a quarter of a
+    /// second for any object ([`super::Search`] has the bound), and must not run between other work.
+    pub fn is_cheap(&self) -> bool {
+        self.actions.iter().all(|action| ways(action).is_some_and(|ways| ways <= MOST_WAYS))
+    }
+}
+
+/// The number of ways in which these steps read a value. `None` if it has no bound that is independent of the object.
+fn ways(list: &Steps) -> Option<usize> {
+    let mut all: usize = 1;
+    for node in list {
+        let more = match node {
+            PathNode::Recursive => return None,
+            PathNode::Literal(Literal::Text(text)) if text.len() > LONGEST_TEXT => return None,
+            PathNode::Field(name) if name.len() > LONGEST_TEXT => return None,
+            PathNode::Union(lists) => {
+                lists.iter().try_fold(0, |sum: usize, list| Some(sum.saturating_add(ways(list)?)))?
+            }
+            PathNode::Filter(filter) => {
+                let right = match &filter.test {
+                    Test::Exists => None,
+                    Test::Compares(_, right) | Test::Unknown(right) => Some(right),
+                };
+                let left = ways(&filter.left)?;
+                left.max(right.map_or(Some(1), ways)?)
+            }
+            PathNode::Field(_)
+            | PathNode::Wildcard
+            | PathNode::Slice(_)
+            | PathNode::Literal(_)
+            | PathNode::Range
+            | PathNode::Word(_) => 1,
+        };
+        all = all.saturating_mul(more);
+    }
+    Some(all)
+}
