@@ -120,7 +120,8 @@ impl Freshness {
         self.proof.borrow().made
     }
 
-    /// The time since the last progress notification; zero without one.
+    /// The time since the last progress notification. Zero for a folder, which cannot lag, and before the first
+    /// notification, which comes with the first list.
     pub fn lag(&self) -> Duration {
         self.last_progress().map_or(Duration::ZERO, |made| made.elapsed())
     }

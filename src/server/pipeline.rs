@@ -266,7 +266,8 @@ impl Server {
 
     /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: the server does not
     /// authenticate, or the View is missing and the caller may know that. `recognized` is the result of
-    /// [`Self::recognize`], or the error of a request that is invalid whoever sent it.
+    /// [`Self::recognize`], or the error of a request that is invalid whoever sent it. `connection` counts as authenticated
+    /// once the credentials are valid. The work is done in turns of `turn`.
     ///
     /// # Errors
     /// The error of `recognized`, those of [`authorize::admit`], 429 when the user has too many connections, and 503
@@ -280,6 +281,7 @@ impl Server {
         connection: &ConnectionState,
         turn: &mut Turn,
     ) -> Result<Option<AuthorizedRequest>, ApiError> {
+        // Receives the identity where no audit has begun.
         let unaudited = OnceLock::new();
         let recognized = recognized.map(|recognized| self.state.settings.access.as_ref().zip(recognized));
         let authorized = match recognized {
@@ -300,6 +302,7 @@ impl Server {
                 placed.map_err(ApiError::Limited).and(authorized)
             }
         };
+        // A policy may cover a request only if it is rejected. Does nothing if the audit has begun.
         if authorized.is_err() {
             audit.begin(parts, view, Some(unaudited.get().cloned()));
         }

@@ -362,7 +362,8 @@ async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, ve
     }
 }
 
-/// Reads a group of an aggregated document, and adds it to `discovery`.
+/// Reads a group of an aggregated document, and adds it to `discovery`: all versions to its offers; those that are not
+/// stale to its groups; and of these the resources that can be read with get, list and watch.
 pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();

@@ -19,8 +19,10 @@ pub(super) struct PendingReplacements {
 }
 
 impl PendingReplacements {
-    /// Returns the resource to serve: `previous`, the current one, while its replacement `wanted` is loading, otherwise
-    /// the replacement. Adds the replacement to `fresh`, the resources to load, unless an equal one is loading already.
+    /// Returns the resource to serve. That is `previous`, the current one, while its replacement `wanted` is loading,
+    /// if it has a complete store and the same scope: with another scope, its paths are no longer valid. Otherwise it
+    /// is the replacement, also if that cannot be loaded. Adds the replacement to `fresh`, the resources to load,
+    /// unless an equal one is loading already.
     pub(super) fn choose(
         &mut self,
         previous: Option<&Arc<Resource>>,

@@ -95,7 +95,9 @@ pub fn watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
     }
 }
 
-/// Splits a line that begins exactly as kube-apiserver writes it; `None` for every other line.
+/// Splits an ADDED, MODIFIED or DELETED line in the form that kube-apiserver writes, without walking the object: the
+/// extractor rejects it if it is not one valid object. `None` for every other line, also for a bookmark:
+/// [`any_watch_line`] splits it.
 fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     let behind_type = line.strip_prefix(b"{\"type\":\"")?;
     let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;

@@ -201,7 +201,8 @@ impl Body {
         self.meter = Some(Box::new(meter));
     }
 
-    /// Makes the body end with an error when the snapshot that its pieces are created from is revoked.
+    /// Makes the body end with an error when its snapshot is revoked. A client that reads slowly while many objects
+    /// change keeps their past states in memory. It loses the snapshot when all readers keep too much (`store::pins`).
     pub(crate) fn end_when_revoked(&mut self, revocation: Revocation) {
         self.revocation = Some(revocation);
     }

@@ -10,8 +10,8 @@ pub(crate) use crate::yaml::YamlWriter;
 pub use crate::yaml::from_json;
 use crate::yaml::{MOST_VALUES, VALUE_COST};
 
-/// Converts a JSON document to pieces of YAML. Also returns the memory in bytes that the document takes until it is
-/// written.
+/// Converts a JSON document to pieces of YAML. Bytes that are not JSON are returned unchanged, in one piece. Also
+/// returns the memory in bytes that the document takes until it is written.
 pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     let length = json.len() as u64;
     let writer = YamlWriter::new(json, 0);

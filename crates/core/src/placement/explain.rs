@@ -62,7 +62,7 @@ pub(super) struct RejectionDetails<'answer> {
 /// A pod affinity term in words.
 fn pod_term_text(term: &PodTerm) -> String {
     let pods = match selection_text(&term.selection) {
-        None => "no pod (its labelSelector is null)".to_owned(),
+        None => "pods with a null labelSelector, which matches no pod,".to_owned(),
         Some(text) if text.is_empty() => "every pod".to_owned(),
         Some(text) => format!("pods with {text}"),
     };

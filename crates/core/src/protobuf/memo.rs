@@ -134,9 +134,10 @@ impl Memo {
         self.bytes += entry.held_bytes() - before;
     }
 
-    /// Stores the encoding of a field that occurred before, in the entry at `place` that [`Known::Seen`] returned. Does
-    /// nothing if another field has taken the entry. `write` appends the encoding, and may copy encodings of other
-    /// entries.
+    /// Stores the encoding of a field that occurred before, in the entry at `place` that [`Known::Seen`] returned.
+    /// Does nothing, and does not call `write`, if another field has taken the entry, or if the current object already
+    /// refers to the entry: it must not change until that object is written. `write` appends the encoding, and may
+    /// copy encodings of other entries.
     pub(super) fn encode(
         &mut self,
         place: usize,

@@ -384,8 +384,9 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
-    /// Reads a map and sorts its members by key. Returns the slot of the field and the length of its encoding with its
-    /// tags.
+    /// Reads the map of `field`, and sorts its members by key. Each member has three slots on the tape: a link, with
+    /// the place of the next member and the length of this one's encoding; the key; and the value. Returns a slot with
+    /// the place of the first link (0 if the map is empty), and the length of the field's encoding with its tags.
     fn map(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));

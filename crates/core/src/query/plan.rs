@@ -215,7 +215,8 @@ impl<'a> Set<'a> {
 }
 
 impl<'a> QueryPlan<'a> {
-    /// Plans a selection over a snapshot.
+    /// Plans a selection over a snapshot; yields through `work`. A namespace without other requirements gets no set:
+    /// [`QueryPlan::hits`] then returns [`Hits::Namespace`], which needs none.
     pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> QueryPlan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
         let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, selects_nothing: false };

@@ -78,7 +78,8 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
         }),
         Value::Array(items) => {
             let item_schema = schema.and_then(|schema| schema.items());
-            // With preserved unknown fields, items without a schema stay as they are.
+            // In a list that keeps unknown fields, items keep their undeclared members too (`skip_prune`): only what is
+            // below their declared members is pruned. Items without a schema stay as they are.
             if item_schema.is_none() && keeps_unknown {
                 return;
             }
