@@ -344,12 +344,12 @@ impl Unread {
             }
         }
         if let Some(user) = user {
-            // `user` is the user with the most unread bytes, whose watch ends first.
+            // `user` has the most unread bytes in the tenant with the most, so its watch ends first.
             tracing::warn!(
                 watches,
                 bytes = freed,
                 user = user.name(),
-                "ended the watches with the slowest clients: more than --max-unread-bytes={} are unread, most of them by this user",
+                "ended the watches with the slowest clients: more than --max-unread-bytes={} are unread, and this user has the most of the tenant with the most",
                 quantity::Bytes(self.most)
             );
         }

@@ -5,7 +5,7 @@
 
 /// Bytes that are not the JSON that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid JSON at byte {offset}: {expected}")]
+#[error("invalid JSON at byte {offset}: expected {expected}")]
 pub struct SyntaxError {
     /// Byte offset.
     pub offset: usize,

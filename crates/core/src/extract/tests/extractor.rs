@@ -154,10 +154,10 @@ fn unreadable_objects_are_rejected_with_their_position() {
     let deep = |levels: usize| object(&format!(",\"x\":{}{}", "[".repeat(levels), "]".repeat(levels)));
     let mixed = |levels: usize| object(&format!(",\"x\":{}1{}", "[{\"a\":".repeat(levels), "}]".repeat(levels)));
     for (text, expected) in [
-        (String::new(), "invalid JSON at byte 0: an object"),
-        ("null".to_owned(), "invalid JSON at byte 0: an object"),
-        ("[]".to_owned(), "invalid JSON at byte 0: an object"),
-        ("{".to_owned(), "invalid JSON at byte 1: a key"),
+        (String::new(), "invalid JSON at byte 0: expected an object"),
+        ("null".to_owned(), "invalid JSON at byte 0: expected an object"),
+        ("[]".to_owned(), "invalid JSON at byte 0: expected an object"),
+        ("{".to_owned(), "invalid JSON at byte 1: expected a key"),
         ("{}".to_owned(), "metadata.name is missing or not a string"),
         ("{\"metadata\":{}}".to_owned(), "metadata.name is missing or not a string"),
         ("{\"metadata\":{\"name\":3}}".to_owned(), "metadata.name is missing or not a string"),
@@ -175,16 +175,16 @@ fn unreadable_objects_are_rejected_with_their_position() {
             "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"x1\"}}".to_owned(),
             "metadata.resourceVersion \"x1\" is not a number",
         ),
-        (object("") + "x", "invalid JSON at byte 47: the end of the object"),
-        (object(",\"x\":tru"), "invalid JSON at byte 51: a value"),
-        (object(",\"x\":01"), "invalid JSON at byte 51: a value"),
-        (object(",\"x\":{]"), "invalid JSON at byte 52: the bracket that closes the open object or list"),
-        (object(","), "invalid JSON at byte 47: a key"),
-        (object(" \"x\":1"), "invalid JSON at byte 47: a comma or the end of an object"),
-        (object(",\"x\" 1"), "invalid JSON at byte 51: a colon"),
-        (object(",\"spec\":{\"color\":\"\\q\"}"), "invalid JSON at byte 63: a value"),
-        (deep(10_000), "invalid JSON at byte 10050: at most 10000 levels of nesting"),
-        (mixed(5_000), "invalid JSON at byte 30046: at most 10000 levels of nesting"),
+        (object("") + "x", "invalid JSON at byte 47: expected the end of the object"),
+        (object(",\"x\":tru"), "invalid JSON at byte 51: expected a value"),
+        (object(",\"x\":01"), "invalid JSON at byte 51: expected a value"),
+        (object(",\"x\":{]"), "invalid JSON at byte 52: expected the bracket that closes the open object or list"),
+        (object(","), "invalid JSON at byte 47: expected a key"),
+        (object(" \"x\":1"), "invalid JSON at byte 47: expected a comma or the end of an object"),
+        (object(",\"x\" 1"), "invalid JSON at byte 51: expected a colon"),
+        (object(",\"spec\":{\"color\":\"\\q\"}"), "invalid JSON at byte 63: expected a value"),
+        (deep(10_000), "invalid JSON at byte 10050: expected at most 10000 levels of nesting"),
+        (mixed(5_000), "invalid JSON at byte 30046: expected at most 10000 levels of nesting"),
     ] {
         let error = plan.extract(Bytes::from(text.clone())).unwrap_err();
         assert_eq!(error.to_string(), expected, "{}", &text[..text.len().min(90)]);
