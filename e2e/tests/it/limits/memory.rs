@@ -38,7 +38,8 @@ async fn a_store_beyond_the_memory_limit_is_refused_and_what_is_loaded_goes_on()
         Ok(answer)
     })
     .await?;
-    let words = ["memory limit", "--memory-limit is 24Mi", "needs more than", "fieldcache does not evict loaded resources"];
+    let words =
+        ["memory limit", "--memory-limit is 24Mi", "needs more than", "fieldcache does not evict loaded resources"];
     is_limit_status(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
     let watch = client.get(&format!("{large}?watch=1")).await?;
     ensure!(watch.status == 503, "a watch gets the same: {}", watch.status);

@@ -176,7 +176,12 @@ fn invalid_requests_are_rejected_with_a_reason_and_a_remedy() {
         ),
         (at_path("x", "$.spec.color[0]"), ExtraFieldReason::PathNotFound, ".jsonPath", "$.spec.color is not a list"),
         (at_path("x", "$.spec.color[*]"), ExtraFieldReason::PathNotFound, ".jsonPath", "neither a list nor an object"),
-        (at_path("x", "$.spec.color.x"), ExtraFieldReason::PathNotFound, ".jsonPath", "no fields in $.spec.color"),
+        (
+            at_path("x", "$.spec.color.x"),
+            ExtraFieldReason::PathNotFound,
+            ".jsonPath",
+            "in $.spec.color, which has no fields",
+        ),
         (at_path("x", "$.metadata.owner"), ExtraFieldReason::PathNotFound, ".jsonPath", "in $.metadata"),
         (
             at_path("x", "$.spec"),
