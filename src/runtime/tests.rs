@@ -151,6 +151,10 @@ async fn the_config_map_is_followed_through_outages() {
 
 /// A thread of the runtime that is busy stops no request, as long as another one is idle.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tasks end with the runtime, and a thread is busy for a bounded time"
+)]
 fn sockets_are_polled_while_a_thread_is_busy() {
     use std::io::{Read, Write};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,7 +10,7 @@ const LONGEST_TEXT: usize = 256;
 
 impl JsonPath {
     /// Whether the evaluation reads each byte of an object only a few times. If not, it may take up to a quarter of a
-    /// second for any object ([`super::Search`] has the bound), and must not run between other work.
+    /// second for any object ([`super::search::Search`] has the bound), and must not run between other work.
     pub fn is_cheap(&self) -> bool {
         self.actions.iter().all(|action| ways(action).is_some_and(|ways| ways <= MOST_WAYS))
     }
