@@ -18,7 +18,8 @@ use crate::crd::Crd;
 use crate::extract::validation::{self, CrdValidation, StatusCause};
 use crate::manifest::yaml::{Syntax, documents};
 
-/// Validates every CustomResourceDefinition in the files and skips other kinds.
+/// Validates every CustomResourceDefinition in the files, skips other kinds, and prints the results. [`Exit::No`] if a
+/// definition is rejected.
 ///
 /// # Errors
 /// A file cannot be read or parsed, or no file has a CustomResourceDefinition.

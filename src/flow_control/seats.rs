@@ -166,8 +166,8 @@ impl Seats {
         self.taken.fetch_add(1, Ordering::Relaxed) < self.most
     }
 
-    /// Charges units of work that was done to the round. Charges them to the user too, if requests wait or the work
-    /// took at least a seat.
+    /// Charges the round with units of work that is done. Charges the user too, if requests wait or the work took at
+    /// least a seat.
     fn charge(&self, user: &User, units: u64) {
         // The limit prevents an overflow into `CLOSED`; no work takes as long.
         let before = self.taken.fetch_add(units.min(CLOSED >> 8), Ordering::Relaxed);

@@ -109,7 +109,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an object; the next byte is its brace.
+    /// Parses an object; the next byte is its brace. `position`: where the object is in its document. The list `items`
+    /// of the root is parsed as [`Position::Items`], which records the line of each of its items.
     fn parse_object(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         self.offset += 1;
         let mut members = Map::new();

@@ -321,6 +321,7 @@ impl ResourceState {
         self.past().is_expired(version, Instant::now())
     }
 
+    /// When versions were replaced, which decides how long lists may still show them.
     fn past(&self) -> sync::MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }

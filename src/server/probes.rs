@@ -9,7 +9,7 @@
 //! that it has reserved.
 #![expect(
     clippy::disallowed_methods,
-    reason = "connections are tasks of this listener, and reserved descriptors are files"
+    reason = "starts a task for each connection of this listener, and opens files to reserve descriptors"
 )]
 
 use std::convert::Infallible;

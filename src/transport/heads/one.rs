@@ -2,7 +2,8 @@
 //! hyper does not accept this one.
 //!
 //! The parser is httparse, as in hyper, so both find the same end and the same headers. A head that hyper accepts is
-//! passed on unchanged. Heads that hyper would reject, or that are ambiguous, are rejected here.
+//! passed on unchanged, unless a body in chunks follows it. Heads that hyper would reject, or that are
+//! ambiguous, are rejected here.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -67,7 +68,10 @@ pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<
     }
 }
 
-/// Checks a complete head, and stores headers and query if hyper would not accept them.
+/// Checks a complete head. If hyper would not accept it, `instead` of the result is the head that hyper gets: its
+/// query or headers are then stored in one of the `slots`, and `share` takes the share of their memory. The head of a
+/// request with a body in chunks is always replaced, to add `connection: close`: the end of such a body is not looked
+/// for, so no other request can follow it.
 ///
 /// # Errors
 /// The request is rejected.

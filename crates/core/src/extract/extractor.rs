@@ -101,8 +101,8 @@ struct FieldSource {
 }
 
 impl Reading {
-    /// The paths that are read from each object: key, version and labels. Fields are added later. Records of built-in
-    /// kinds omit kind and apiVersion.
+    /// The paths that are read from each object: key, version and labels. Fields are added later. For built-in kinds,
+    /// kind and apiVersion are located too, because they are cut out of the record.
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
         let mut path = |keys: &[&str]| {

@@ -142,6 +142,10 @@ impl Store {
     /// Replaces the contents of the store by the list in progress, which is complete at `version`. Without a list in
     /// progress, the store becomes empty.
     ///
+    /// `mode`: how much the list relies on the stored objects. Except with [`RelistMode::TrustVersions`], or if versions
+    /// go backwards, a new epoch begins, history is empty, and the result is [`RelistOutcome::Reset`]: open watches must
+    /// end. [`RelistMode::Invalidate`] also makes clients list again that received events of earlier epochs.
+    ///
     /// Invariant: removals come first in history and have the version before the gap, because their own versions are
     /// unknown. With a later version, a client that is disconnected between two removals would skip changes. Changed
     /// objects follow in version order.
@@ -183,6 +187,7 @@ impl Store {
         }
         let mut changed: Vec<Object> = over.changed.into_values().collect();
         if begins_anew {
+            // `rewritten`: objects whose bytes differ from the stored ones although their version is the same.
             for object in changed.into_iter().chain(over.rewritten.into_values()) {
                 self.put(self.current.slot(object.key()), object);
             }
