@@ -95,6 +95,7 @@ fn convert(
     let mut target = Target::read(path, false)?;
     // Percent-encoding can make a URL three times as long.
     let is_long = head.len() + target.text.len().saturating_sub(path.len()) > USUAL_HEAD;
+    // `true`: the query is stored separately even if it is short.
     if is_long && target.query.is_none() {
         target = Target::read(path, true)?;
     }

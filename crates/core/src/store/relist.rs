@@ -143,7 +143,7 @@ impl Store {
     /// progress, the store becomes empty.
     ///
     /// `mode`: how much the list relies on the stored objects. Except with [`RelistMode::TrustVersions`], or if versions
-    /// go backwards, a new epoch begins, history is empty, and the result is [`RelistOutcome::Reset`]: open watches must
+    /// go backwards, an epoch begins with a new history, and the result is [`RelistOutcome::Reset`]: open watches must
     /// end. [`RelistMode::Invalidate`] also makes clients list again that received events of earlier epochs.
     ///
     /// Invariant: removals come first in history and have the version before the gap, because their own versions are
