@@ -127,7 +127,7 @@ pub enum OutputFormat {
     Name,
 }
 
-/// Parses an address to listen on, with a port. `localhost` is the only name that is accepted, and stands for
+/// Parses an address to listen on, with a port. `localhost` is the only name that is accepted, and means
 /// 127.0.0.1.
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let literal = match text.rsplit_once(':') {

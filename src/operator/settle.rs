@@ -1,7 +1,7 @@
 //! Gathers changes that arrive together.
 //!
-//! A watch yields only the events that the task of its connection has delivered, which are a few at a time. Whoever
-//! waits a moment gets the others too, and evaluates all of them at once.
+//! A watch yields only the events that the task of its connection has delivered, which are a few at a time. A
+//! reader that waits a moment gets the others too, and evaluates all of them at once.
 
 use std::pin::pin;
 use std::time::Duration;

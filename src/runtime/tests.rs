@@ -163,7 +163,7 @@ fn sockets_are_polled_while_a_thread_is_busy() {
     let _keeper = PollKeeper::start(runtime.handle().clone()).unwrap();
     let listener = runtime.block_on(async { tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap() });
     let address = listener.local_addr().unwrap();
-    // Answers each byte. A 1 keeps the thread busy until it is told to go on.
+    // Answers each byte. A 1 keeps the thread busy until `is_over` is set.
     let is_over = Arc::new(AtomicBool::new(false));
     let over = is_over.clone();
     runtime.spawn(async move {

@@ -266,7 +266,7 @@ impl Server {
 
     /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: the server does not
     /// authenticate, or the View is missing and the caller may know that. `recognized` is the result of
-    /// [`Self::recognize`], or the error of a request that is invalid whoever sent it. `connection` counts as authenticated
+    /// [`Self::recognize`], or the error of a request that is invalid for every caller. `connection` counts as authenticated
     /// once the credentials are valid. The work is done in turns of `turn`.
     ///
     /// # Errors

@@ -368,7 +368,7 @@ impl Columns {
     }
 
     /// The objects of a page in the order of the rows. `None` if this is the order of their keys, as for all kinds
-    /// except FlowSchemas, of which there are never many.
+    /// except FlowSchemas, of which a cluster has few.
     pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
         let Cells::Printed(printer) = &self.cells else { return None };
         let order = printer.order()?;

@@ -1,14 +1,11 @@
 //! `drop=metadata.managedFields` in Accept: every format, at the root and in Views, and shared lines of watches.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::protobuf::{assert_same, encoded, got};
+use super::shared::{pruned, serve};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::extract::Prune;
-use crate::registry::views::{ViewDefinition, ViewPart};
 
 const DROP: &str = "drop=metadata.managedFields";
 const TABLE: &str = "as=Table;v=v1;g=meta.k8s.io";
@@ -18,14 +15,7 @@ const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/pruned/proxy";
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     put(&mut fixture, "blue");
-    let part = ViewPart {
-        group: "stable.example.com".to_owned(),
-        resource: "shirts".to_owned(),
-        prune: Prune::new([".spec.size"]).unwrap().into(),
-        ..ViewPart::default()
-    };
-    let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(definition.into()))]));
+    serve(&fixture, &[("pruned", pruned(".spec.size"))]);
     fixture
 }
 

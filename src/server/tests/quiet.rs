@@ -1,14 +1,12 @@
 //! Quiet watches: no event for a change that alters nothing that the watch shows.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
 
+use super::shared::{pruned, serve};
 use super::{ALL_SHIRTS, Fixture};
-use crate::extract::Prune;
-use crate::registry::views::{ViewDefinition, ViewPart};
 
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/pruned/proxy";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -17,14 +15,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 /// Shirts, and a View of them without `.spec.size`.
 fn fixture() -> Fixture {
     let fixture = Fixture::new();
-    let part = ViewPart {
-        group: "stable.example.com".to_owned(),
-        resource: "shirts".to_owned(),
-        prune: Prune::new([".spec.size"]).unwrap().into(),
-        ..ViewPart::default()
-    };
-    let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(definition.into()))]));
+    serve(&fixture, &[("pruned", pruned(".spec.size"))]);
     fixture
 }
 

@@ -37,7 +37,7 @@ fn wide(resource: &Resource) -> Resource {
     }
 }
 
-fn pruned(path: &str) -> ViewPart {
+pub(super) fn pruned(path: &str) -> ViewPart {
     let prune = Prune::new([path]).unwrap();
     ViewPart {
         group: "stable.example.com".to_owned(),
@@ -47,7 +47,7 @@ fn pruned(path: &str) -> ViewPart {
     }
 }
 
-fn serve(fixture: &Fixture, views: &[(&str, ViewPart)]) {
+pub(super) fn serve(fixture: &Fixture, views: &[(&str, ViewPart)]) {
     let definition = |part: &ViewPart| ViewDefinition { parts: vec![part.clone()], ..ViewDefinition::default() };
     let views = views.iter().map(|(name, part)| ((*name).to_owned(), Ok(definition(part).into())));
     fixture.registry.replace_views(views.collect::<BTreeMap<_, _>>());
