@@ -183,16 +183,18 @@ mod tests {
     /// In a list of Views, a name of a pruned path can have two bytes.
     #[test]
     fn names_of_pruned_paths_count_beside_their_text() {
-        let length = |path: String| {
-            let shown = json!({"resource": "pods", "prune": [path]});
+        let length = |list: &str, path: String| {
+            let shown = json!({"resource": "pods", list: [path]});
             let view: Lenient<View> = serde_json::from_value(json!({
                 "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "v"}, "spec": {"resources": [shown]},
             }))
             .unwrap();
             view.0.spec_length()
         };
-        let length_with = |names: usize| length(format!(".spec{}", ".a".repeat(names)));
-        assert_eq!(length_with(200) - length_with(100), 100 * (2 + 48));
+        for list in ["prune", "keep"] {
+            let length_with = |names: usize| length(list, format!(".spec{}", ".a".repeat(names)));
+            assert_eq!(length_with(200) - length_with(100), 100 * (2 + 48), "{list}");
+        }
     }
 
     /// Changes wait for the end of a list, which for thousands of objects takes seconds.

@@ -62,8 +62,9 @@ impl Replaceable for View {
     }
 
     fn spec_length(&self) -> usize {
-        // A name of a pruned path can have one byte here, and takes much more memory.
-        let names = |shown: &ViewResource| shown.prune.iter().map(|path| most_names(path)).sum::<usize>();
+        // A name of a path can have one byte here, and takes much more memory.
+        let names =
+            |shown: &ViewResource| shown.prune.iter().chain(&shown.keep).map(|path| most_names(path)).sum::<usize>();
         length(&self.spec).saturating_add(self.spec.resources.iter().map(names).sum::<usize>() * NAME_BYTES)
     }
 

@@ -200,7 +200,8 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
     }
     let mut parts = Vec::with_capacity(spec.resources.len());
     for shown in &spec.resources {
-        let prune = match Prune::new(shown.prune.iter().map(String::as_str)) {
+        let [pruned, kept] = [&shown.prune, &shown.keep].map(|paths| paths.iter().map(String::as_str));
+        let prune = match Prune::with_kept(pruned, kept) {
             Ok(prune) => prune,
             // `accept::view` reports it already. Without the path, the View would show too much.
             Err(invalid) => {
@@ -452,12 +453,12 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     })
 }
 
-/// The condition Pruned of a View that prunes: what the View leaves out in addition to the paths of `prune`, and where
-/// the same data can still be read. `None` if the View does not prune.
+/// The condition Pruned of a View that prunes or keeps: what the View leaves out in addition to the paths of `prune`
+/// and to what `keep` does not name, and where the same data can still be read. `None` if the View shows whole objects.
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
-            "in addition to the paths in prune, the View leaves out the entries for these paths in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
+            "in addition to what prune and keep leave out, the View leaves out its names in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );

@@ -149,7 +149,8 @@ pub async fn not_older_than(
 /// `options`, because a request that waits must not hold them twice.
 ///
 /// # Errors
-/// 400 for a field that the resource does not have, or a selector for another name than that of the path.
+/// 400 for a field that the resource does not have, a label that the View does not show, or a selector for another name
+/// than that of the path.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -174,6 +175,16 @@ pub fn selection(
     }
     let namespace = namespace_of(resource, address).map(str::to_owned);
     let labels = std::mem::take(&mut options.labels);
+    if let Some(hidden) = resource.hidden()
+        && let Some(requirement) = labels.requirements.iter().find(|requirement| hidden.hides_label(&requirement.key))
+    {
+        let key = &requirement.key;
+        return Err(ApiError::BadRequest(format!(
+            "labelSelector: the View does not show the label {key:?} of {}: select by another label, or add \
+             .metadata.labels['{key}'] to keep in the View",
+            resource.gvr.resource
+        )));
+    }
     Ok(Selection { namespace, labels, fields }.simplified())
 }
 

@@ -144,7 +144,7 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             schema.remove("allOf");
         }
     }
-    let is_pruned = |key: &Value| prune.parts().any(|(name, _)| key.as_str() == Some(name));
+    let is_pruned = |key: &Value| key.as_str().is_none_or(|name| prune.part(name).is_some());
     // Without one of its keys, elements of a list cannot be merged.
     if schema.get(LIST_KEYS).and_then(Value::as_array).is_some_and(|keys| keys.iter().any(is_pruned)) {
         schema.remove(LIST_KEYS);
@@ -155,20 +155,15 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             leave_out(inside, prune);
         }
     }
+    let is_shown = |name: &str| !matches!(prune.part(name), Some(PrunedPart::Whole));
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|key| key.as_str().is_none_or(is_shown));
+    }
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    properties.retain(|name, _| is_shown(name));
     for (name, part) in prune.parts() {
-        let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
-        match part {
-            PrunedPart::Whole => {
-                properties.remove(name);
-                if let Some(Value::Array(required)) = schema.get_mut("required") {
-                    required.retain(|key| key != name);
-                }
-            }
-            PrunedPart::Inside(inside) => {
-                if let Some(property) = properties.get_mut(name) {
-                    leave_out(property, inside);
-                }
-            }
+        if let (PrunedPart::Inside(inside), Some(property)) = (part, properties.get_mut(name)) {
+            leave_out(property, inside);
         }
     }
 }

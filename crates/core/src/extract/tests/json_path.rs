@@ -410,6 +410,24 @@ fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
         assert_eq!(path.reads_pruned(&prune), expected, "{path:?}");
         assert!(!path.reads_pruned(&Prune::default()), "nothing is left out: {path:?}");
     }
+    let kept = Prune::with_kept([".spec.size"], [".spec", ".status.conditions.type"]).unwrap();
+    for (path, expected) in [
+        (".spec.color", false),
+        (".spec.size", true),
+        (".spec.*", true),
+        (".metadata.name", false),
+        (".metadata.creationTimestamp", true),
+        (".metadata.*", true),
+        (".status.phase", true),
+        (".status.conditions[*].type", false),
+        (".status.conditions[0].status", true),
+        (".status.conditions[?(@.status==\"True\")].type", true),
+        (".status.conditions.*", true),
+        ("..type", true),
+        (".other", true),
+    ] {
+        assert_eq!(JsonPath::parse(path).unwrap().reads_pruned(&kept), expected, "with kept paths: {path:?}");
+    }
     let many = JsonPath::parse(&".*['a','b']".repeat(1_000)).unwrap();
     assert!(many.reads_pruned(&prune));
 }
