@@ -14,6 +14,9 @@
 //! object. The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long
 //! one. So only the code that reads objects and the worker know of long turns; the layers between them do not.
 //!
+//! Work on many small objects is divided between them, also in a long turn. A row of a Table can take milliseconds for
+//! an object of a few bytes, so loops count such work too: see [`WorkMeter`].
+//!
 //! A granted permit expires after [`VALID`]. Otherwise a client could keep it by closing the window of its stream.
 
 use std::cell::Cell;
@@ -50,6 +53,33 @@ enum Turn {
 
 thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::None) };
+    /// See [`count_work`].
+    static COUNTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts work of this thread, in bytes of an object that could be read instead.
+pub fn count_work(bytes: usize) {
+    COUNTED.set(COUNTED.get().wrapping_add(bytes));
+}
+
+/// Measures the work of a loop that ends its turn after a bounded amount. The loop and the code that it calls count
+/// their work with [`count_work`], so the layers between them do not know of it.
+#[derive(Debug)]
+pub struct WorkMeter {
+    /// The count when the loop began.
+    start: usize,
+}
+
+impl WorkMeter {
+    /// Begins to measure.
+    pub fn start() -> WorkMeter {
+        WorkMeter { start: COUNTED.get() }
+    }
+
+    /// The work of this thread since the start, in bytes.
+    pub fn work(&self) -> usize {
+        COUNTED.get().wrapping_sub(self.start)
+    }
 }
 
 /// Restores the kind of turn of this thread when dropped, also after a panic.

@@ -43,7 +43,7 @@ use super::no_response::NoResponse;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
-use crate::flow_control::long_work::{may_read, run_usual};
+use crate::flow_control::long_work::{WorkMeter, count_work, may_read, run_usual};
 use crate::flow_control::seats::UnchargedWork;
 use crate::flow_control::watches::CountedWatch;
 use crate::request::ResourcePath;
@@ -504,11 +504,11 @@ impl Watch {
         let may_write = |listing: &mut Listing| may_read(next_length(listing).saturating_mul(work_factor));
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
-            let mut read = 0;
-            while batch.len() < most && read < MOST_READ && large.admits(listing) && may_write(listing) {
+            let meter = WorkMeter::start();
+            while batch.len() < most && meter.work() < MOST_READ && large.admits(listing) && may_write(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
                 // All of it is read, however little is shown.
-                read += object.length();
+                count_work(object.length());
                 if let Some(object) = self.resource.show(object) {
                     self.shape.write_event(&self.resource, WatchEventType::Added, Shown::as_is(&object), batch)?;
                 }
@@ -549,18 +549,18 @@ impl Watch {
             MailboxContents::Overflowed => return self.read_history(place, &mut batch.rest),
             MailboxContents::Changes { changes, end, version } => (changes, end, version),
         };
-        let (mut read, mut looked) = (0, 0);
+        let (meter, mut looked) = (WorkMeter::start(), 0);
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
             // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
             let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
-            if looked >= MOST_READ || is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
+            if looked >= MOST_READ || is_work && (batch.len() >= self.most_together() || meter.work() >= MOST_READ) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                read += self.shape.bytes_to_read(&routed.change);
+                count_work(self.shape.bytes_to_read(&routed.change));
                 looked += cost_of_look;
                 match self.write_dispatched_event(&routed, batch) {
                     Ok(Written::Done) => {}
@@ -614,13 +614,13 @@ impl Watch {
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
         place.reads_history = false;
-        let (mut read, cost_of_look) = (0, self.cost_of_look());
+        let (meter, cost_of_look) = (WorkMeter::start(), self.cost_of_look());
         for change in changes {
-            if batch.len() >= self.most_together() || read >= MOST_READ {
+            if batch.len() >= self.most_together() || meter.work() >= MOST_READ {
                 place.reads_history = true;
                 break;
             }
-            read += cost_of_look;
+            count_work(cost_of_look);
             let shown =
                 if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
             let length = self.shape.bytes_to_read(change);
@@ -630,7 +630,7 @@ impl Watch {
             }
             place.cursor = place.cursor.advanced(1);
             if let Some(shown) = shown {
-                read += length;
+                count_work(length);
                 if let Err(failure) = self.write_transition(shown, change, batch) {
                     self.shape.write_error(&failure, batch);
                     return true;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::flow_control::long_work::may_read;
+use crate::flow_control::long_work::{WorkMeter, count_work, may_read};
 pub use crate::json::{json_bytes, write_string, write_value};
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
@@ -211,8 +211,8 @@ pub fn begin(mut item: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
 /// Values longer than this many bytes are first written to a buffer, and then copied to the response in parts.
 pub const LONG: usize = CHUNK / 8;
 
-/// When this many bytes of objects have been read for a chunk, the chunk ends. Otherwise a chunk that shows little of
-/// each object would take long.
+/// When this many bytes of objects have been read for a chunk, or other work of that amount was done, the chunk ends.
+/// Otherwise a chunk that shows little of each object would take long.
 pub const MOST_READ: usize = 1 << 20;
 
 /// Converts a stored object to what the response shows of it, such as without the fields that a View prunes. `None`:
@@ -297,8 +297,8 @@ where
             }
             self.left = None;
         }
-        let (mut items, mut read) = (0, 0);
-        while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
+        let (mut items, meter) = (0, WorkMeter::start());
+        while chunk.len() < CHUNK && meter.work() < MOST_READ && self.left.is_none() && self.tail.is_some() {
             match self.next.take().or_else(|| self.items.next()) {
                 Some(item) if !may_read(item.length().saturating_mul(self.work_factor)) => {
                     self.next = Some(item);
@@ -306,7 +306,7 @@ where
                 }
                 Some(item) => {
                     // The whole object is read, however little of it is shown.
-                    read += item.length();
+                    count_work(item.length());
                     let Some(item) = (self.show)(item) else { continue };
                     items += 1;
                     if items == 2 {

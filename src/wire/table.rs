@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::builtin;
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
-use crate::extract::json_path::JsonPath;
-use crate::extract::json_path::search::{FoundValue, Search};
+use crate::extract::json_path::search::{BYTES_OF_A_VISIT, FoundValue, Search};
+use crate::extract::json_path::{JsonPath, MOST_WAYS};
 use crate::json::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
@@ -30,6 +30,7 @@ use super::pieces::Pieces;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
 use crate::flow_control::limit::Limited;
+use crate::flow_control::long_work::count_work;
 use crate::flow_control::user::{User, UserShare};
 use crate::flow_control::watches::Watches;
 use crate::request::Query;
@@ -192,8 +193,11 @@ impl Columns {
         })];
         let mut cells = Vec::with_capacity(shown.len());
         let mut texts = 0;
-        let are_cheap = shown.iter().all(|(_, path)| path.as_ref().is_none_or(JsonPath::is_cheap));
-        let work_factor = if are_cheap { 1 } else { COSTLY };
+        // All columns together: many columns that are cheap alone are as much work as one that is not.
+        let ways = shown.iter().try_fold(0, |sum: usize, (_, path)| {
+            Some(sum.saturating_add(path.as_ref().map_or(Some(0), JsonPath::ways_if_cheap)?))
+        });
+        let work_factor = ways.map_or(COSTLY, |ways| (ways / MOST_WAYS).clamp(1, COSTLY));
         for (column, path) in shown {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
@@ -256,8 +260,9 @@ impl Columns {
         self.held + 2 * object
     }
 
-    /// The work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn: a path
-    /// that reads parts of an object very often needs one for every object.
+    /// The most work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn:
+    /// a path that reads parts of an object very often needs one for every object. The work that a row really takes is
+    /// counted when it is made ([`count_work`]).
     pub fn work_factor(&self) -> usize {
         self.work_factor
     }
@@ -399,7 +404,10 @@ impl Columns {
                         _ => Cell::Printed(Value::Null),
                     }
                 };
-                (std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect(), None)
+                let cells = std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect();
+                // A search can take longer than reading its object very often.
+                count_work(search.map_or(0, |search| search.visits().saturating_mul(BYTES_OF_A_VISIT)));
+                (cells, None)
             }
             Cells::Printed(printer) => {
                 let row = printer.print(json, moment(now));

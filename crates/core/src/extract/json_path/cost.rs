@@ -3,16 +3,20 @@
 use super::template::{JsonPath, Literal, PathNode, Steps, Test};
 
 /// The maximum number of ways in which a template that is cheap reads a value. `['a','b']` has two.
-const MOST_WAYS: usize = 4;
+pub const MOST_WAYS: usize = 4;
 
 /// The maximum length of a text in a template that is cheap, in bytes. A filter compares it with each element.
 const LONGEST_TEXT: usize = 256;
 
 impl JsonPath {
-    /// Whether the evaluation reads each byte of an object only a few times. If not, it may take up to a quarter of a
-    /// second for any object ([`super::search::Search`] has the bound), and must not run between other work.
-    pub fn is_cheap(&self) -> bool {
-        self.actions.iter().all(|action| ways(action).is_some_and(|ways| ways <= MOST_WAYS))
+    /// The number of ways in which the evaluation reads each value of an object, if these are few. `None`: the
+    /// evaluation may take up to a quarter of a second for any object ([`super::search::Search`] has the bound), and
+    /// must not run between other work.
+    pub fn ways_if_cheap(&self) -> Option<usize> {
+        self.actions.iter().try_fold(0, |sum: usize, action| {
+            let ways = ways(action).filter(|ways| *ways <= MOST_WAYS)?;
+            Some(sum.saturating_add(ways))
+        })
     }
 }
 

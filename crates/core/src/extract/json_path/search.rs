@@ -13,6 +13,8 @@ use crate::json::tree::{NodeId, NodeKind, Tree};
 /// in the object, and upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
 pub struct Search<'t, 'b> {
     tree: &'t Tree<'b>,
+    /// How many values may be visited.
+    most: usize,
     /// How many more values may be visited.
     left: usize,
     /// The maximum number of values that one step may find.
@@ -40,7 +42,7 @@ const VISITS_PER_BYTE: usize = 32;
 const MOST_VISITS: usize = 1 << 23;
 
 /// The bytes of a number, or of a text without escapes, that can be read in the time of a visit.
-const BYTES_OF_A_VISIT: usize = 16;
+pub const BYTES_OF_A_VISIT: usize = 16;
 
 /// The visits that are counted for a list without steps, such as `@` in a filter. A filter with it tests an element
 /// without any other visit, and one list can be reached in very many ways.
@@ -65,14 +67,19 @@ impl<'t, 'b> Search<'t, 'b> {
     /// A search for the cells of one row.
     pub fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
         let bytes = tree.bytes(tree.root()).len();
-        let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
-        Search { tree, left, most_held: bytes.max(LEAST_HELD) }
+        let most = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
+        Search { tree, most, left: most, most_held: bytes.max(LEAST_HELD) }
     }
 
     /// How many more values may be visited.
     #[cfg(test)]
     pub fn left(&self) -> usize {
         self.left
+    }
+
+    /// How many values were visited.
+    pub fn visits(&self) -> usize {
+        self.most - self.left
     }
 
     /// The first result of a template. `None` if there is none, on an error, or if all searches together have visited
