@@ -184,6 +184,7 @@ impl QueuedLongTurn {
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
+            // Always a permit, because any number of requests may wait for one.
             let Some(permit) = permits.acquire_one(&user).await else { return };
             let before = std::mem::replace(&mut *lock(&granted), Slot::Granted(permit));
             if let Slot::Waiting(waker) = before {

@@ -300,6 +300,7 @@ where
         let (mut items, mut read) = (0, 0);
         while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
             match self.next.take().or_else(|| self.items.next()) {
+                // This turn is too short for the object. The next one is a long turn.
                 Some(item) if !may_read(item.length().saturating_mul(self.work_factor)) => {
                     self.next = Some(item);
                     break;

@@ -197,6 +197,7 @@ impl Unfinished for JsonRow {
             let skipped = usize::from(part == Part::Rest);
             let length = self.row.part_length(&part);
             if length > LONG {
+                // Columns often show the same value, whose bytes are then in `long` already.
                 if self.held.as_ref() != Some(&part) {
                     read += length;
                     self.long.clear();
