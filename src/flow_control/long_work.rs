@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{AbortHandle, block_in_place};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::user::User;
 use crate::fair_semaphore::{FairSemaphore, Permit};
@@ -62,23 +62,31 @@ pub fn count_work(bytes: usize) {
     COUNTED.set(COUNTED.get().wrapping_add(bytes));
 }
 
-/// Measures the work of a loop that ends its turn after a bounded amount. The loop and the code that it calls count
+/// The work after which a loop ends its turn, in bytes of objects that are read: about 2 ms.
+pub const WORK_OF_A_TURN: usize = 1 << 20;
+
+/// The time after which a loop ends its turn, whatever it has counted. Work that costs more than it counts would
+/// otherwise keep a thread from other requests for long.
+const MOST_TIME: Duration = Duration::from_millis(20);
+
+/// Measures the work of a loop, which ends its turn after a bounded amount. The loop and the code that it calls count
 /// their work with [`count_work`], so the layers between them do not know of it.
 #[derive(Debug)]
 pub struct WorkMeter {
     /// The count when the loop began.
     start: usize,
+    began: Instant,
 }
 
 impl WorkMeter {
     /// Begins to measure.
     pub fn start() -> WorkMeter {
-        WorkMeter { start: COUNTED.get() }
+        WorkMeter { start: COUNTED.get(), began: Instant::now() }
     }
 
-    /// The work of this thread since the start, in bytes.
-    pub fn work(&self) -> usize {
-        COUNTED.get().wrapping_sub(self.start)
+    /// Whether the turn must end: after [`WORK_OF_A_TURN`] or [`MOST_TIME`].
+    pub fn is_over(&self) -> bool {
+        COUNTED.get().wrapping_sub(self.start) >= WORK_OF_A_TURN || self.began.elapsed() >= MOST_TIME
     }
 }
 
@@ -214,6 +222,7 @@ impl QueuedLongTurn {
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
+            // Always a permit, because any number of requests may wait for one.
             let Some(permit) = permits.acquire_one(&user).await else { return };
             let before = std::mem::replace(&mut *lock(&granted), Slot::Granted(permit));
             if let Slot::Waiting(waker) = before {

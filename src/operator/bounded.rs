@@ -1,7 +1,7 @@
 //! Events of the objects that fit into an [`ObjectBudget`].
 //!
-//! Objects that do not fit are only in the API server. When there is space again, for instance because an older object was deleted, all
-//! objects are listed again.
+//! Objects that do not fit are only in the API server. When there is space again, for instance because an older object
+//! was deleted, all objects are listed again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -67,6 +67,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             if let Some(event) = state.ready.pop_front() {
                 return Some((Ok(event), (state, shorten)));
             }
+            // The time of the next list; `None` during a list, and while nothing that was left out would fit.
             let pause = LIST_AGAIN_AFTER.max(state.took * PAUSE_FACTOR);
             let again = state.listed.filter(|_| state.budget.has_space()).map(|listed| listed + pause);
             let event = tokio::select! {

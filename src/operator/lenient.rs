@@ -171,6 +171,7 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
             false => K::deserialize(value).map_err(|error| error.to_string()),
         };
         let whole = read(&value);
+        // If the status alone is invalid, the object is valid without it. Otherwise the first reason is kept.
         let mut status = Value::Null;
         let read = whole.or_else(|reason| {
             if let Some(members) = value.as_object_mut() {

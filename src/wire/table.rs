@@ -122,6 +122,7 @@ impl Columns {
         let sources = Sources { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
+                // Only fields that a View hides remove columns. `prune` can have managedFields too.
                 let hidden = resource.hidden().map(|hidden| &**hidden);
                 Columns::of_paths(&resource.printer_columns, hidden, version, include, sources)
             }
@@ -152,8 +153,9 @@ impl Columns {
     }
 
     /// The columns of a custom resource. As in kube-apiserver, the first column with an invalid path and all after it
-    /// are omitted. Columns whose path can read a pruned field are omitted too. A resource without columns, or of
-    /// which only hidden columns would remain, has the column Age.
+    /// are omitted. Columns whose path can read a field in `prune`, which the View hides, are omitted too. A resource
+    /// without columns, or of which only hidden columns would remain, has the column Age. Paths beyond [`MOST_PATHS`]
+    /// are not parsed, so the cells of their columns are null.
     fn of_paths(
         columns: &[PrinterColumn],
         prune: Option<&Prune>,
@@ -305,7 +307,7 @@ impl Columns {
     /// Writes the only row of a table and the end of the table, after [`Columns::open_single`].
     ///
     /// # Errors
-    /// The row is too long. The caller must drop what was written to `out`.
+    /// The row is too long, or reads too much of its object. The caller must drop what was written to `out`.
     pub fn write_only_row(
         self: &Arc<Columns>,
         shown: Shown<'_>,
@@ -314,6 +316,7 @@ impl Columns {
     ) -> Result<(), TooLongRow> {
         let mut row = JsonRow::new(Row::new(self, shown, now));
         let most = out.len() + MOST_IN_EVENT + if self.include == Include::Object { shown.object.length() } else { 0 };
+        // Each call of `fill` reads a bounded part of the object, so the number of calls bounds what the row reads.
         for _ in 0..MOST_FILLS {
             if row.fill(most, out) {
                 out.extend_from_slice(b"]}");
@@ -339,6 +342,7 @@ impl Columns {
         out.extend_from_slice(b"{\"cells\":");
         let cells = match &self.cells {
             Cells::Paths(cells) => std::iter::once(json!("")).chain(cells.iter().map(|_| Value::Null)).collect(),
+            // The cells of an object without fields.
             Cells::Printed(printer) => printer.print(b"null", moment(now)).cells,
         };
         write_value(&Value::Array(cells), out);
@@ -387,7 +391,8 @@ impl Columns {
         format!("meta.k8s.io/{}", self.version)
     }
 
-    /// The cells of an object, and the condition of its row, if any. `json`: the object; `now`: the time for ages.
+    /// The cells of an object, and the condition of its row, if any. A cell without a value is null. `json`: the
+    /// object; `now`: the time for ages.
     pub(crate) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
             Cells::Paths(paths) => {
@@ -432,7 +437,7 @@ impl Columns {
 /// show all of it.
 pub const MOST_IN_EVENT: usize = 8 << 20;
 
-/// The maximum bytes of the object that the cells of one event may read, in units of [`super::encode::MOST_READ`].
+/// The maximum bytes of the object that the cells of one event may read, in units of [`WORK_OF_A_TURN`](crate::flow_control::long_work::WORK_OF_A_TURN).
 /// Columns can read more than they show.
 const MOST_FILLS: usize = 32;
 

@@ -20,7 +20,8 @@ impl JsonPath {
     }
 }
 
-/// The number of ways in which these steps read a value. `None` if it has no bound that is independent of the object.
+/// The number of ways in which these steps read a value. `None` if it has no bound that is independent of the object,
+/// or if a text or name in the steps is longer than [`LONGEST_TEXT`].
 fn ways(list: &Steps) -> Option<usize> {
     let mut all: usize = 1;
     for node in list {
@@ -36,6 +37,7 @@ fn ways(list: &Steps) -> Option<usize> {
                     Test::Exists => None,
                     Test::Compares(_, right) | Test::Unknown(right) => Some(right),
                 };
+                // Each side reads the element by itself, and the more expensive one counts.
                 let left = ways(&filter.left)?;
                 left.max(right.map_or(Some(1), ways)?)
             }

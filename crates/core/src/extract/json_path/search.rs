@@ -82,8 +82,8 @@ impl<'t, 'b> Search<'t, 'b> {
         self.most - self.left
     }
 
-    /// The first result of a template. `None` if there is none, on an error, or if all searches together have visited
-    /// too many values.
+    /// The first result of the first action of a template. `None` if there is none, if any action is an error, or if
+    /// all searches together have visited too many values.
     pub fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
         let mut first = None;
         for (index, action) in path.actions().iter().enumerate() {
@@ -138,6 +138,7 @@ impl<'t, 'b> Search<'t, 'b> {
                     }
                     found.truncate(kept);
                 }
+                // As in client-go, a text is one result, and any other literal is one for each value before it.
                 PathNode::Literal(literal @ Literal::Text(_)) => {
                     found.clear();
                     found.push(FoundValue::Literal(literal));
@@ -160,6 +161,7 @@ impl<'t, 'b> Search<'t, 'b> {
                     *found = all;
                 }
                 PathNode::Range => return Err(SearchError::Final),
+                // client-go returns no values with this error, and all values so far with that of an unknown word.
                 PathNode::Word(Word::End) => {
                     found.clear();
                     return Err(SearchError::Unfit);
@@ -179,6 +181,7 @@ impl<'t, 'b> Search<'t, 'b> {
         let mut member = self.tree.first(id);
         while let Some(id) = member {
             let (is_same, read) = self.tree.compare_key(id, name);
+            // The comparison of a long name counts as several visits.
             self.visit(1 + read / BYTES_OF_A_VISIT)?;
             if is_same {
                 return Ok(Some(FoundValue::Node(id)));
@@ -214,7 +217,8 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
-    /// All descendants that are not empty: containers before their content, and strings.
+    /// The values and all their descendants that are containers or strings and not empty: containers before their
+    /// content. Numbers, booleans and null are left out, as in client-go.
     fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         // The next sibling on each level; objects are too deep for recursion.
@@ -265,7 +269,7 @@ impl<'t, 'b> Search<'t, 'b> {
             let length = self.tree.children(id).count();
             self.visit(length)?;
             let Some((first, end)) = bounds(slice, length)? else {
-                // A slice without elements selects none of a further list either.
+                // As in client-go, an empty slice ends the step: lists after this one are not read.
                 return Ok(found);
             };
             let step = match slice.step {
@@ -295,6 +299,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 match self.passes(filter, id) {
                     Ok(true) => self.add(&mut found, FoundValue::Node(id))?,
                     Ok(false) => {}
+                    // client-go returns the elements that passed so far with this error.
                     Err(SearchError::Incomparable) => {
                         *values = found;
                         return Err(SearchError::Unfit);
@@ -328,7 +333,8 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(scalar(self.tree, value))
     }
 
-    /// Whether an element passes the filter. An error if it cannot be decided.
+    /// Whether an element passes the filter. False if a side of a comparison has no result. An error if a side has
+    /// several results, or if the two cannot be compared.
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, SearchError> {
         let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
@@ -386,6 +392,7 @@ fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Search
     if first < 0 {
         first += length;
     }
+    // The index -1 has the end 0, which means the end of the list.
     if end < 0 || (end == 0 && slice.end == SliceEnd::Next) {
         end += length;
     }
