@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 
 use super::arguments::{OpenapiArguments, OpenapiVersion};
@@ -115,7 +115,8 @@ impl Summary {
     /// # Errors
     /// The document is nested too deep, or is not OpenAPI.
     fn read(json: &[u8]) -> anyhow::Result<Summary> {
-        serde_json::from_slice(json).context("cannot parse the OpenAPI document; -o json prints it unchanged")
+        serde_json::from_slice(json)
+            .map_err(|error| anyhow!("cannot parse the OpenAPI document: {error}; -o json prints it unchanged"))
     }
 
     /// The definitions of OpenAPI v2, or the schemas of v3; `None` for an index.

@@ -296,6 +296,8 @@ impl ConnectionState {
 }
 
 impl GroupMember for ConnectionState {
+    /// Whether no request waits for its response, and no accepted one is being answered. A response with 401, 403 or
+    /// 429 that is being sent does not count.
     fn is_idle(&self) -> bool {
         !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
     }

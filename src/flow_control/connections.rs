@@ -368,18 +368,18 @@ impl Connections {
         self.lock().authenticated.largest()
     }
 
-    /// The number of authenticated connections for each user if all users had equally many. A user may have more
-    /// while places are free.
+    /// The number of authenticated connections for each user if all users with a connection had equally many. For the
+    /// metric of this limit only. It bounds nobody: the rules divide places between tenants first.
     pub fn equal_part(&self) -> usize {
         (self.most_authenticated() / self.lock().authenticated.users().max(1)).max(1)
     }
 
-    /// The number of requests that were rejected because their user had the maximum number of connections.
+    /// The number of requests that were rejected because no reserved place was free for their user.
     pub fn rejections_by_user(&self) -> u64 {
         self.rejections_by_user.load(Ordering::Relaxed)
     }
 
-    /// The number of connections that were rejected because the table was full.
+    /// The number of connections that were rejected because the table, or its unauthenticated part, was full.
     pub fn rejections(&self) -> u64 {
         self.rejections.load(Ordering::Relaxed)
     }
@@ -408,7 +408,8 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
-    /// The error for a user with too many connections. `own`: the number of the user's authenticated connections.
+    /// The error for a request of a user for whom no reserved place is free. `own`: the number of the user's
+    /// authenticated connections.
     fn user_limit_error(&self, user: &User, own: usize) -> Limited {
         let message = format!(
             "too many connections: the maximum of {} authenticated connections is open, {own} of them by user {user}, and none of them can be closed for a new one. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",

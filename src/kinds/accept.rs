@@ -239,7 +239,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
     // Each part of a View has few problems, or stops at so many.
     let is_enough = |problems: &Vec<SpecError>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
-        let message = "this release does not know this field and cannot enforce its restriction: remove the field, or upgrade fieldcache to the release of the installed CRDs";
+        let message = "this release of fieldcache does not know this field and cannot enforce its restriction: remove the field, or upgrade fieldcache to the release whose CustomResourceDefinitions are installed";
         problems.push(problem(place.as_str(), SpecErrorReason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer

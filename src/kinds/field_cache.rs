@@ -113,7 +113,7 @@ pub struct ExtraField {
     /// that it cannot be the path of another field.
     #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
         "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-        "message": "must be lower-case letters, digits and '-', begin and end with a letter or digit, and have no dot",
+        "message": "must consist of lower-case letters, digits and '-', and begin and end with a letter or digit",
     }]))]
     pub name: String,
     /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as

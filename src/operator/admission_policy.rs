@@ -204,7 +204,9 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
         Err(problem) => {
             // An internal error of this program, which a test excludes. Views with authorization View are not served
             // until their admission policies are in place.
-            let _ = state.send_replace(Err(format!("this release cannot read its own admission policies: {problem}")));
+            let _ = state.send_replace(Err(format!(
+                "this release of fieldcache cannot read its own admission policies: {problem}"
+            )));
             return std::future::pending().await;
         }
     };

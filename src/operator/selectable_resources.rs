@@ -240,7 +240,8 @@ pub async fn run(
 }
 
 /// The hashes of the OpenAPI documents of `wanted`, by key. A document that the API server does not have is left out.
-/// The error is the reason why there are no documents at all, as a message of the condition Published.
+/// The error is the reason why there are no documents at all, as a message of the condition Published. A panic while a
+/// document is generated is such a reason too.
 async fn hashes(
     replica: &ReplicaState,
     wanted: &BTreeMap<String, Described>,

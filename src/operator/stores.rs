@@ -173,7 +173,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
         Absence::Unreadable(reason) => (
             "Unreadable",
             format!(
-                "this release cannot read the object: {reason}; replace it, or upgrade fieldcache to the release of crds/"
+                "this release of fieldcache cannot read the object: {reason}; correct the object, or upgrade fieldcache to the release whose CustomResourceDefinitions are installed"
             ),
         ),
         Absence::TooLong => (

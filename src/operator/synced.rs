@@ -39,7 +39,7 @@ pub struct Synced {
     known: AtomicBool,
 }
 
-/// The stores that this replica is expected to have.
+/// The stores that this replica should have now: those of its start, and those that were added later.
 #[derive(Clone, Debug)]
 struct Expected {
     /// The resources of all expected stores.
@@ -89,13 +89,14 @@ impl Synced {
         self.views.store(true, Ordering::Release);
     }
 
-    /// The resources of the expected stores; `None` before the FieldCaches were read.
+    /// The resources of all stores that this replica should have now, including those that do not gate readiness.
+    /// `None` before the FieldCaches were read.
     fn expected(&self) -> Option<Arc<BTreeSet<Gvr>>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|expected| expected.stores.clone())
     }
 
-    /// The readiness of each expected store. Each call also records the progress of stores that are loading, and stops
-    /// the gating by those that are complete, have failed or make no progress.
+    /// The readiness of each expected store. Each call also records the progress of stores that are loading. It stops
+    /// the gating by those that are complete, have failed, make no progress or take too long.
     fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
         let (catalog, now) = (registry.catalog(), Instant::now());
         let mut stored = self.stores.lock().unwrap_or_else(PoisonError::into_inner);

@@ -520,7 +520,7 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
     ] {
         let found = problems(resource, spec);
         assert!(
-            found.len() == 1 && found[0].starts_with(&format!("{place}: this release does not know this field")),
+            found.len() == 1 && found[0].starts_with(&format!("{place}: this release of fieldcache does not know")),
             "{found:?}"
         );
     }

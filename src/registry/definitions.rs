@@ -1,7 +1,8 @@
-//! The metadata of every resource of a source, served or not: names, scope and selectable fields.
+//! The metadata of every resource that a source serves: names, scope and selectable fields. This includes resources that
+//! fieldcache does not cache.
 //!
-//! SelectableResources report it, and FieldCaches and Views are validated against it. The catalog has the served
-//! resources.
+//! SelectableResources report it, and FieldCaches and Views are validated against it. The catalog has the resources that
+//! fieldcache serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

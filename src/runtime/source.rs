@@ -42,7 +42,8 @@ pub struct OpenSource {
     pub name: String,
     /// Resources that are loaded at once and never unloaded.
     pub pinned: Vec<Gvr>,
-    /// Definitions of all resources of the cluster, served or not. Empty for a folder.
+    /// The metadata of all resources that the cluster serves, including those that fieldcache does not cache. Empty for
+    /// a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Updates the registry from the source as long as it is polled.
     pub following: BoxFuture<'static, ()>,
@@ -93,7 +94,8 @@ pub struct FollowedSource {
     pub name: String,
     /// Resources that are loaded at once and never unloaded.
     pub pinned: Vec<Gvr>,
-    /// Definitions of all resources of the cluster, served or not. Empty for a folder.
+    /// The metadata of all resources that the cluster serves, including those that fieldcache does not cache. Empty for
+    /// a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Resolves when the thread has ended, which only an internal error causes.
     pub ended: oneshot::Receiver<()>,

@@ -110,7 +110,8 @@ pub(super) async fn needed_version(
 /// Waits for a snapshot of at least this version, and returns how it was reached. `None`: `snapshot` is new enough.
 ///
 /// # Errors
-/// Those of [`read::not_older_than`]: 504 when the store does not reach the version in time.
+/// 504 when the store does not reach the version in time. [`NoResponse::Retry`] when the resource is no longer served,
+/// or was replaced.
 pub(super) async fn reach(
     resource_state: &ResourceState,
     snapshot: Snapshot,
@@ -126,11 +127,16 @@ pub(super) async fn reach(
 }
 
 /// A snapshot that is new enough for a read without a resourceVersion, and how it was reached. `snapshot` is the one at
-/// hand. `upstream_understands`: whether the API server can answer this request, which has no View and no fields of a
+/// hand. A Strong read needs the source's current version. An Eventual one only waits until writes through this server
+/// are visible.
+///
+/// `upstream_understands`: whether the API server can answer this request, because it has no View and no fields of a
 /// FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
 ///
 /// # Errors
-/// [`NoResponse::Forward`] if the request must be forwarded. Otherwise those of [`needed_version`] and [`reach`].
+/// [`NoResponse::Forward`] if the request must be forwarded. 503 if the source does not return its current version. 504
+/// if the store does not reach the version in time. [`NoResponse::Retry`] if the resource is no longer served, or was
+/// replaced.
 pub(super) async fn newest(
     server: &ServerState,
     context: &RequestContext<'_>,

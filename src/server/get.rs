@@ -208,7 +208,10 @@ async fn answer_in(
 /// `None` if the request has none.
 ///
 /// # Errors
-/// Those of [`read::snapshot`], [`read::wait_for_max_lag`], and [`consistency::newest`] or [`consistency::reach`].
+/// 429 while the store is being loaded. 503 if the store lags too far, or the source does not return its version. 504
+/// if the store does not reach the version in time. [`read::snapshot`] has those of a store that cannot be loaded.
+/// [`NoResponse::Retry`] if the resource is no longer served, or was replaced. [`NoResponse::Forward`] if a Strong read
+/// without a View would have to wait, and the API server can answer it instead.
 async fn newest_enough(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -222,6 +225,7 @@ async fn newest_enough(
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
     match version {
+        // For an Eventual read, `newest` only waits until writes through this server are visible.
         None => Box::pin(consistency::newest(server, context, resource, snapshot, context.view.is_none())).await,
         named => consistency::reach(&resource.state, snapshot, named).await,
     }

@@ -209,12 +209,15 @@ async fn answer_in(
     Ok(response)
 }
 
-/// The state that a request shows, and how it was reached. Waits until the store is loaded, fresh enough, and has
-/// reached the requested version.
+/// The state that a request shows, and how it was reached. Waits until the store is loaded, until its lag is small
+/// enough (not for a Strong read or an exact version), and until it has reached the version that the request needs.
 ///
 /// # Errors
-/// Those of [`read::snapshot`], [`read::wait_for_max_lag`], and [`consistency::newest`] or [`consistency::reach`]. 410
-/// for a version that is too old.
+/// 429 while the store is being loaded. 503 if the store lags too far, or the source does not return its version. 504
+/// if the store does not reach the version in time. 410 for a version that is too old. [`read::snapshot`] has those of
+/// a store that cannot be loaded. [`NoResponse::Retry`] if the resource is no longer served, or was replaced.
+/// [`NoResponse::Forward`] if a Strong read would have to wait, and the API server can answer it instead. The API
+/// server cannot answer a request with a View, or with a field that it does not know.
 async fn state_to_show(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -235,7 +238,8 @@ async fn state_to_show(
     }
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
-            let upstream_understands = read::upstream_knows_fields(resource, selection);
+            // For an Eventual read, `newest` only waits until writes through this server are visible.
+            let upstream_understands = context.view.is_none() && read::upstream_knows_fields(resource, selection);
             Box::pin(consistency::newest(server, context, resource, snapshot, upstream_understands)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),

@@ -65,11 +65,11 @@ pub struct Cluster {
     crds_version: Version,
     /// Resources that cannot be followed, as last logged.
     unsupported: BTreeSet<Gvr>,
-    /// The resource `customresourcedefinitions`, which is followed whether it is served or not.
+    /// The resource `customresourcedefinitions`, which is followed even if fieldcache does not serve it.
     definitions: Option<Arc<Resource>>,
     /// New stores of resources with changed fields. The old store of each is served until the new one is complete.
     successors: PendingReplacements,
-    /// The metadata of all resources of the cluster, served or not.
+    /// The metadata of all resources that the cluster serves, including those that fieldcache does not cache.
     known: watch::Sender<Arc<Definitions>>,
 }
 
@@ -118,7 +118,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A receiver of the metadata of all resources of the cluster, served or not.
+    /// A receiver of the metadata of all resources that the cluster serves, including those that fieldcache does not
+    /// cache. It receives the new metadata after each change.
     pub fn definitions(&self) -> watch::Receiver<Arc<Definitions>> {
         self.known.subscribe()
     }
@@ -414,8 +415,8 @@ impl Cluster {
         }
     }
 
-    /// Keeps one resource for the CRDs themselves, whether it is served or not. Replaces it if its definition among
-    /// `resources` has changed, and adds the new one to `fresh`, the resources to load.
+    /// Keeps one resource for the CRDs themselves, even if fieldcache does not serve it. Replaces it if its definition
+    /// among `resources` has changed, and adds the new one to `fresh`, the resources to load.
     fn follow_definitions(&mut self, resources: &[Resource], fresh: &mut Vec<Arc<Resource>>) {
         let found = resources.iter().find(|resource| resource.gvr == crd_gvr());
         let is_kept = match (&self.definitions, found) {

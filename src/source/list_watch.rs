@@ -517,7 +517,7 @@ impl Source<'_> {
             unpublished += chunk.len();
             lines.push(chunk);
             if lines.pending() > MAX_ITEM_BYTES {
-                let message = format!("a watch line is longer than {MAX_ITEM_BYTES} bytes");
+                let message = format!("an event of the watch is longer than {MAX_ITEM_BYTES} bytes");
                 return if initial { End::Error(message) } else { End::TooLong(message) };
             }
             while let Some(line) = lines.next_line() {
@@ -559,7 +559,7 @@ impl Source<'_> {
                 }
             }
             if !lines.reserve_memory() {
-                return End::Error("there is no memory for a long watch line now".to_owned());
+                return End::Error("there is no memory for a long event of the watch now".to_owned());
             }
             if initial && !feed.is_ready() && feed.listed() >= reported + 1000 {
                 reported = feed.listed();

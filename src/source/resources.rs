@@ -88,7 +88,7 @@ impl CustomResources {
     }
 }
 
-/// The resources of all versions of a definition, served or not.
+/// The resources of all versions of a definition, including versions with `served: false`.
 pub(super) fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
     crd.versions.iter().map(|version| crd.gvr(&version.name))
 }

@@ -136,7 +136,8 @@ pub(crate) async fn until_ended<Work: Future>(
 #[derive(Debug)]
 pub(crate) struct Link {
     state: Arc<ConnectionState>,
-    /// The table of connections, which also counts requests that are not processed yet.
+    /// The table of connections, which also counts the memory of long heads, and of requests that are not processed
+    /// yet.
     connections: Arc<Connections>,
     /// Whether a stream was reset, and the reset is not written yet.
     must_write: AtomicBool,
@@ -164,7 +165,9 @@ impl Link {
         self.connections.must_pause(self.state.user(), self.state.is_authenticated())
     }
 
-    /// Takes the share of a long head of this many bytes.
+    /// Takes this many bytes of the memory for long heads of requests (see [`super::heads`]), until the share is
+    /// dropped. They count for the address of the client, which is `state.user()` here: the user is unknown until the
+    /// head has been read.
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.

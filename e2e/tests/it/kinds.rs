@@ -164,13 +164,13 @@ fn field_caches() -> Vec<Row> {
             "a name with a dot",
             SHIRTS,
             fields(json!([{"name": "spec.a", "jsonPath": "$.a"}])),
-            &["spec.selectableFields[0].name", "have no dot"],
+            &["spec.selectableFields[0].name", "must consist of lower-case letters"],
         ),
         field_cache(
             "a name in capitals",
             SHIRTS,
             fields(json!([{"name": "Images", "jsonPath": "$.a"}])),
-            &["must be lower-case letters"],
+            &["must consist of lower-case letters"],
         ),
         field_cache(
             "a name that ends in a dash",

@@ -82,7 +82,8 @@ impl Listed {
         self.rejections.len()
     }
 
-    /// Adds a rejection of the current node, or only counts it if the node lists too many of this reason.
+    /// Adds a rejection of the current node, or only counts it if the node lists too many of this reason. Equal reasons
+    /// of a node follow each other.
     fn push(&mut self, reason: RejectionReason, cause: Cause) {
         let before = self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count);
         self.last = Some((reason, before + 1));

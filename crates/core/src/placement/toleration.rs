@@ -13,8 +13,8 @@ pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 /// The effect of a taint that rejects new Pods without a toleration, and evicts running ones.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without
-/// which `Gt` and `Lt` cover nothing.
+/// Whether a toleration covers a taint. `comparison`: whether the operators `Gt` and `Lt` are enabled (feature gate
+/// TaintTolerationComparisonOperators). Otherwise, they cover nothing.
 pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison: bool) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect {
         return false;
@@ -45,7 +45,8 @@ pub(super) fn is_canonical_integer(text: &str) -> bool {
     starts_well && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Whether some toleration covers a taint. For `comparison` see [`tolerates`].
+/// Whether some toleration covers a taint. `comparison`: whether the operators `Gt` and `Lt` are enabled (feature gate
+/// TaintTolerationComparisonOperators).
 pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint, comparison: bool) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint, comparison))
 }
@@ -67,7 +68,8 @@ pub enum Eviction {
     After(i64),
 }
 
-/// The eviction of a running pod by the taints of its node. For `comparison` see [`tolerates`].
+/// The eviction of a running pod by the taints of its node. `comparison`: whether the operators `Gt` and `Lt` are
+/// enabled (feature gate TaintTolerationComparisonOperators).
 ///
 /// For each taint, the first toleration that covers it decides, even if a later one has no time limit.
 pub fn eviction(taints: &[Taint], tolerations: &[Toleration], comparison: bool) -> Eviction {

@@ -50,6 +50,8 @@ fn device_taint_rules(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
+/// As `printResourcePoolStatusRequest` of kube-apiserver: numbers of the pools are `-` before there is a status and
+/// after a failure.
 fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let pools = items(status.at("pools"));

@@ -76,7 +76,7 @@ pub(super) enum Walk {
 #[derive(Clone, Debug)]
 pub struct Listing {
     pub(super) snapshot: Snapshot,
-    /// Has the slots of the snapshot to skip.
+    /// `hidden()` has the slots of the snapshot to skip: their objects are newer than the state.
     pub(super) rewind: Arc<Rewind>,
     /// The remaining selected objects of an earlier version, which replace skipped ones, in order.
     pub(super) overlay: VecDeque<Object>,
@@ -85,7 +85,7 @@ pub struct Listing {
     pub(super) namespace_prefix: Option<String>,
     /// Selected objects that were taken from the snapshot and not returned yet, in order.
     pub(super) ready: VecDeque<Object>,
-    /// The number of objects in all, if it is known without walking.
+    /// The number of selected objects of the state, if it is known without walking.
     pub(super) total: Option<u64>,
     /// The number of objects that have been taken.
     pub(super) taken: u64,
@@ -137,12 +137,17 @@ impl Listing {
     }
 
     /// The objects that `selection` selects in `state`, from the key `start` on (inclusive; `None`: from the
-    /// beginning). Plans the selection without yielding to other tasks.
+    /// beginning). Like [`Listing::begin`], but plans without yielding to other tasks.
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         at_once(Listing::begin(state, selection, start, &mut Work::default()))
     }
 
-    /// Like [`Listing::new`], but yields to other tasks while it plans: see [`Work`].
+    /// The objects that `selection` selects in `state`, from the key `start` on (inclusive; `None`: from the
+    /// beginning). `work` counts the steps of planning, and yields to other tasks between them.
+    ///
+    /// A state of an earlier version is its snapshot without the slots `rewind.hidden()`, which have changed since, and
+    /// with the objects `rewind.before()`, which these slots or removed ones had at that version. The selected ones of
+    /// these objects become the overlay, which is merged into the walk.
     pub async fn begin(state: State, selection: &Selection, start: Option<&str>, work: &mut Work) -> Listing {
         let State { snapshot, rewind, .. } = state;
         let hits = QueryPlan::new(selection, &snapshot, work).await.hits(work).await;

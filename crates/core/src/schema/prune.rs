@@ -1,9 +1,10 @@
 //! Removes fields that a schema does not declare, as kube-apiserver does (apiextensions `schema/pruning`). For built-in
 //! kinds it does the same as a Go server that decodes into structs.
 //!
-//! Never removed: declared properties, values of `additionalProperties`, and everything below
-//! `x-kubernetes-preserve-unknown-fields` that is not declared there. At the root and in embedded resources,
-//! apiVersion, kind and metadata are not removed either.
+//! Never removed: declared properties, members for which `additionalProperties` is true or a schema, and everything
+//! below `x-kubernetes-preserve-unknown-fields` that is not declared there. At the root and in embedded resources,
+//! apiVersion, kind and metadata are not removed either. `additionalProperties: true` declares nothing about the value
+//! of a member. As upstream, pruning then removes all members of this value.
 
 use serde_json::Value;
 
@@ -69,8 +70,7 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
             match (schema.property(name), schema.additional()) {
                 (Some(property), _) => prune_at(member, Some(property), IsResource::No),
                 (None, Additional::Schema(additional)) => prune_at(member, Some(additional), IsResource::No),
-                // `additionalProperties: true` keeps the member, but declares nothing about its content, which upstream
-                // then prunes.
+                // `additionalProperties: true` keeps the member, but declares nothing below it: see the module.
                 (None, Additional::Anything) => prune_at(member, None, IsResource::No),
                 (None, _) => return keeps_unknown,
             }
@@ -78,8 +78,8 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
         }),
         Value::Array(items) => {
             let item_schema = schema.and_then(|schema| schema.items());
-            // In a list that keeps unknown fields, items keep their undeclared members too (`skip_prune`): only what is
-            // below their declared members is pruned. Items without a schema stay as they are.
+            // In a list that keeps unknown fields, items keep their undeclared members too (`skip_prune`). Items
+            // without a schema stay as they are.
             if item_schema.is_none() && keeps_unknown {
                 return;
             }
@@ -95,8 +95,10 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
     }
 }
 
-/// Keeps all members of an item of a list with `x-kubernetes-preserve-unknown-fields`. Prunes only below those members
-/// that the schema of the item declares.
+/// Prunes an item of a list with `x-kubernetes-preserve-unknown-fields`. The item keeps all of its own members. Below a
+/// member, its schema applies as usual: that of the declared property, or of `additionalProperties`. As upstream,
+/// `additionalProperties: true` keeps a member, but declares nothing below it, so all members of its value are removed.
+/// If the item is a list itself, its items are treated in the same way.
 fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {

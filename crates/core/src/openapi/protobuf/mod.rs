@@ -16,12 +16,12 @@ pub use encode::{SkippedValue, encode};
 
 use encode::encode_document;
 
-/// The Swagger 2 document in protobuf.
+/// The Swagger 2 document in protobuf. Values that cannot be encoded are left out without a report: see [`encode()`].
 pub fn to_protobuf_v2(document: &Value) -> Vec<u8> {
     encode_document(&v2::DOCUMENT, document, None).0
 }
 
-/// An OpenAPI v3 document in protobuf.
+/// An OpenAPI v3 document in protobuf. Values that cannot be encoded are left out without a report: see [`encode()`].
 pub fn to_protobuf_v3(document: &Value) -> Vec<u8> {
     encode_document(&v3::DOCUMENT, document, None).0
 }
