@@ -67,7 +67,11 @@ pub enum Admission<User: Flow> {
 impl<User: Flow> FairSemaphore<User> {
     /// A semaphore of which nothing is in use.
     pub fn new(bounds: Bounds) -> FairSemaphore<User> {
-        let queue = FairQueue::new(Places::UntilLeft, bounds);
+        FairSemaphore::of_kind(Places::UntilLeft, bounds)
+    }
+
+    fn of_kind(kind: Places, bounds: Bounds) -> FairSemaphore<User> {
+        let queue = FairQueue::new(kind, bounds);
         FairSemaphore { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
@@ -84,10 +88,25 @@ impl<User: Flow> FairSemaphore<User> {
         })
     }
 
+    /// A semaphore for work that takes one place each, and whose amount in bytes is known. Any number of requests may
+    /// wait. The order is that of [`Places::UntilDone`].
+    pub fn of_work(places: u64) -> FairSemaphore<User> {
+        let (bytes, waiting) = (u64::MAX, usize::MAX);
+        FairSemaphore::of_kind(
+            Places::UntilDone,
+            Bounds { places, first_places: 0, bytes, waiting, waiting_together: waiting },
+        )
+    }
+
     /// Waits without a timeout for a permit with one place. `None`: the queue is full, which cannot happen with a
     /// semaphore from [`FairSemaphore::of_places`].
     pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
-        match self.acquire(user, Cost { places: 1, bytes: 0 }) {
+        self.acquire_for(user, 0).await
+    }
+
+    /// Waits as [`Self::acquire_one`] does, for a permit for work on this many bytes.
+    pub async fn acquire_for(self: &Arc<Self>, user: &User, bytes: u64) -> Option<Permit<User>> {
+        match self.acquire(user, Cost { places: 1, bytes }) {
             Ok(Admission::Granted(permit)) => Some(permit),
             Ok(Admission::Queued(waiting)) => Some(waiting.wait().await),
             Err(_) => None,

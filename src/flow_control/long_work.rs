@@ -8,7 +8,8 @@
 //! # How
 //! Long work runs in [`block_in_place`], in addition to the threads of the runtime. Another thread takes over all
 //! other tasks, and the operating system divides the processors between them. At most one piece of long work for each
-//! processor runs at a time, for users in turn. This bounds the number of threads, and their memory.
+//! processor runs at a time. This bounds the number of threads, and their memory. Users share them by the bytes of
+//! their objects, and work on a shorter object comes first ([`Places::UntilDone`](crate::model::fair_queue::Places)).
 //!
 //! Code that reads an object calls [`may_read`] first. In a usual turn, this function returns false for a long
 //! object. The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long
@@ -45,8 +46,8 @@ enum Turn {
     None,
     /// A usual turn.
     Usual,
-    /// A usual turn whose work must continue in a long one.
-    WantsLong,
+    /// A usual turn whose work must continue in a long one, to read an object of this many bytes.
+    WantsLong(usize),
     /// A long turn.
     Long,
 }
@@ -105,8 +106,8 @@ pub fn may_read(bytes: usize) -> bool {
     match TURN.get() {
         _ if bytes <= LONG => true,
         Turn::None | Turn::Long => true,
-        Turn::Usual | Turn::WantsLong => {
-            TURN.set(Turn::WantsLong);
+        Turn::Usual | Turn::WantsLong(_) => {
+            TURN.set(Turn::WantsLong(bytes));
             false
         }
     }
@@ -119,13 +120,17 @@ pub async fn wait_to_read(bytes: usize) {
     }
 }
 
-/// Runs the work of a usual turn. Also returns whether the next turn must be a long one.
-pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, bool) {
+/// Runs the work of a usual turn. Also returns the bytes for which the next turn must be a long one; `None`: the next
+/// turn is a usual one.
+pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, Option<usize>) {
     let restore = Restore(TURN.replace(Turn::Usual));
     let done = work();
-    let wants_long = TURN.get() == Turn::WantsLong;
+    let wanted = match TURN.get() {
+        Turn::WantsLong(bytes) => Some(bytes),
+        Turn::None | Turn::Usual | Turn::Long => None,
+    };
     drop(restore);
-    (done, wants_long)
+    (done, wanted)
 }
 
 /// Runs the work of a long turn, and then returns the permit. `permit`: `None` if no permit is needed (see
@@ -143,7 +148,7 @@ pub(super) fn run_long<Done>(permit: Option<Permit<User>>, work: impl FnOnce() -
 /// The permits for long work: one for each processor.
 pub(super) fn permits() -> Arc<FairSemaphore<User>> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    Arc::new(FairSemaphore::of_places(processors as u64, 0))
+    Arc::new(FairSemaphore::of_work(processors as u64))
 }
 
 /// A request for the permit of a long turn. Dropping it cancels the request.
@@ -175,15 +180,19 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 pub(super) enum NextTurn {
     /// A usual turn.
     Usual,
-    /// A long turn, with the request for its permit once the worker has made one.
-    Long(Option<Box<QueuedLongTurn>>),
+    /// A long turn for this many bytes, with the request for its permit once the worker has made one.
+    Long(usize, Option<Box<QueuedLongTurn>>),
 }
 
+/// The most bytes that count for the order of long turns. The work of costly columns has no real length.
+const MOST_COUNTED: u64 = 16 << 20;
+
 impl NextTurn {
-    /// Polls for the permit of a long turn, and requests one if `queued` is `None` or has expired. Ready with `None`
-    /// if no permit is needed: in a runtime with a single thread, or outside of a runtime, no other thread could take
-    /// over the other tasks.
+    /// Polls for the permit of a long turn for `bytes`, and requests one if `queued` is `None` or has expired. Ready
+    /// with `None` if no permit is needed: in a runtime with a single thread, or outside of a runtime, no other thread
+    /// could take over the other tasks.
     pub(super) fn poll_permit(
+        bytes: usize,
         queued: &mut Option<Box<QueuedLongTurn>>,
         permits: &Arc<FairSemaphore<User>>,
         user: &User,
@@ -209,7 +218,7 @@ impl NextTurn {
                 Slot::Expired => {}
             }
         }
-        *queued = Some(Box::new(QueuedLongTurn::new(permits.clone(), user.clone(), context.waker().clone())));
+        *queued = Some(Box::new(QueuedLongTurn::new(bytes, permits.clone(), user.clone(), context.waker().clone())));
         Poll::Pending
     }
 }
@@ -218,12 +227,13 @@ impl QueuedLongTurn {
     /// Requests a permit. Starts a task that waits for it, and returns it if the worker does not take it within
     /// [`VALID`].
     #[expect(clippy::disallowed_methods, reason = "the task ends with the worker or within VALID")]
-    fn new(permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
+    fn new(bytes: usize, permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).min(MOST_COUNTED);
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
             // Always a permit, because any number of requests may wait for one.
-            let Some(permit) = permits.acquire_one(&user).await else { return };
+            let Some(permit) = permits.acquire_for(&user, bytes).await else { return };
             let before = std::mem::replace(&mut *lock(&granted), Slot::Granted(permit));
             if let Slot::Waiting(waker) = before {
                 waker.wake();

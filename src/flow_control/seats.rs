@@ -288,14 +288,14 @@ pub struct UnchargedWork {
     seats: Arc<Seats>,
     user: User,
     time: Duration,
-    /// Whether the next turn must be a long one.
-    wants_long: bool,
+    /// The bytes for which the next turn must be a long one; `None` for a usual turn.
+    long_bytes: Option<usize>,
 }
 
 impl UnchargedWork {
     /// The state before any work.
     pub fn new(seats: &Arc<Seats>, user: &User) -> UnchargedWork {
-        UnchargedWork { seats: seats.clone(), user: user.clone(), time: Duration::ZERO, wants_long: false }
+        UnchargedWork { seats: seats.clone(), user: user.clone(), time: Duration::ZERO, long_bytes: None }
     }
 
     /// Adds work that was done outside of a turn.
@@ -305,12 +305,12 @@ impl UnchargedWork {
 
     /// Whether a turn must be taken now: the work amounts to a unit, or needs a long turn.
     pub fn is_due(&self) -> bool {
-        self.wants_long || self.time >= UNIT_TIME
+        self.long_bytes.is_some() || self.time >= UNIT_TIME
     }
 
-    /// Sets whether the next turn must be a long one.
-    pub fn set_wants_long(&mut self, wants_long: bool) {
-        self.wants_long = wants_long;
+    /// Sets the bytes for which the next turn must be a long one; `None` for a usual turn.
+    pub fn set_long_bytes(&mut self, bytes: Option<usize>) {
+        self.long_bytes = bytes;
     }
 
     /// Removes the work so far, and returns its time. The caller charges it to its next turn: see
@@ -322,8 +322,8 @@ impl UnchargedWork {
     /// Waits for a turn, which is a long one if needed. Returns a worker that has the turn.
     pub async fn wait_for_turn(&self) -> Worker {
         let mut worker = self.seats.worker(&self.user);
-        if self.wants_long {
-            worker.next = NextTurn::Long(None);
+        if let Some(bytes) = self.long_bytes {
+            worker.next = NextTurn::Long(bytes, None);
         }
         poll_fn(|context| worker.poll_turn(context)).await;
         worker
@@ -392,15 +392,18 @@ impl Worker {
             // Never an error, because only first turns are rejected.
             let _ = ready!(self.poll_seat(context, Claim::Continues));
         }
-        if let NextTurn::Long(queued) = &mut self.next {
-            self.permit = ready!(NextTurn::poll_permit(queued, &self.seats.long, &self.user, context));
+        if let NextTurn::Long(bytes, queued) = &mut self.next {
+            self.permit = ready!(NextTurn::poll_permit(*bytes, queued, &self.seats.long, &self.user, context));
         }
         Poll::Ready(())
     }
 
-    /// Whether the next turn must be a long one.
-    pub fn wants_long(&self) -> bool {
-        matches!(self.next, NextTurn::Long(_))
+    /// The bytes for which the next turn must be a long one; `None` for a usual turn.
+    pub fn long_bytes(&self) -> Option<usize> {
+        match self.next {
+            NextTurn::Usual => None,
+            NextTurn::Long(bytes, _) => Some(bytes),
+        }
     }
 
     /// Does work in the current turn, and charges the time that it takes.
@@ -411,12 +414,12 @@ impl Worker {
     /// Like [`Worker::work`], and also charges earlier work: `unpaid`.
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
-        let (done, wants_long) = match std::mem::replace(&mut self.next, NextTurn::Usual) {
-            NextTurn::Long(_) => (long_work::run_long(self.permit.take(), work), false),
+        let (done, long_bytes) = match std::mem::replace(&mut self.next, NextTurn::Usual) {
+            NextTurn::Long(..) => (long_work::run_long(self.permit.take(), work), None),
             NextTurn::Usual => long_work::run_usual(work),
         };
-        if wants_long {
-            self.next = NextTurn::Long(None);
+        if let Some(bytes) = long_bytes {
+            self.next = NextTurn::Long(bytes, None);
         }
         let owed = units_of(begun.elapsed() + unpaid).saturating_sub(self.paid);
         self.paid = 0;

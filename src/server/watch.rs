@@ -234,7 +234,7 @@ enum Start {
 impl Place {
     /// The position of a watch that has sent its initial events, or has none.
     fn following(cursor: HistoryCursor, after: Version, seen: Version) -> Place {
-        Place::Following(Following { cursor, after, seen, reads_history: false, is_new: true })
+        Place::Following(Following { cursor, after, seen, reads_history: false, is_behind: false, is_new: true })
     }
 }
 
@@ -261,6 +261,8 @@ struct Following {
     seen: Version,
     /// Whether further changes must be read from history, because the mailbox lacks them.
     reads_history: bool,
+    /// Whether changes are left in the mailbox, so events beyond `seen` have been sent.
+    is_behind: bool,
     /// Whether nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
     is_new: bool,
 }
@@ -357,7 +359,7 @@ impl Watch {
                                 self.list(events, &mut batch.rest);
                                 self.deflate(&mut batch);
                             });
-                            self.unpaid.set_wants_long(worker.wants_long());
+                            self.unpaid.set_long_bytes(worker.long_bytes());
                         }
                         Err(limited) => self.shape.write_error(&ApiError::Limited(limited), &mut batch.rest),
                     }
@@ -371,18 +373,18 @@ impl Watch {
                         self.deflate(&mut batch);
                         is_waiting
                     });
-                    self.unpaid.set_wants_long(worker.wants_long());
+                    self.unpaid.set_long_bytes(worker.long_bytes());
                     is_waiting
                 }
                 Place::Following(place) => {
                     let begun = Instant::now();
-                    let (is_waiting, wants_long) = run_usual(|| {
+                    let (is_waiting, long_bytes) = run_usual(|| {
                         let is_waiting = self.follow(place, &mut batch);
                         self.deflate(&mut batch);
                         is_waiting
                     });
                     self.unpaid.add(begun.elapsed());
-                    self.unpaid.set_wants_long(wants_long);
+                    self.unpaid.set_long_bytes(long_bytes);
                     is_waiting
                 }
                 Place::Ended => return None,
@@ -546,7 +548,7 @@ impl Watch {
     /// Writes the changes since `place` and advances the position. Returns whether all changes have been written. If
     /// the watch must end, its position stays [`Place::Ended`], whatever is returned.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
-        place.is_new = false;
+        (place.is_new, place.is_behind) = (false, false);
         let cost_of_look = self.cost_of_look();
         let mailed = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
@@ -560,6 +562,7 @@ impl Watch {
             let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
             if looked >= WORK_OF_A_TURN || is_work && (batch.len() >= self.most_together() || meter.is_over()) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
+                place.is_behind = true;
                 self.place = Place::Following(place);
                 return false;
             }
@@ -570,6 +573,7 @@ impl Watch {
                     Ok(Written::Done) => {}
                     Ok(Written::NeedsLongTurn) => {
                         self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
+                        place.is_behind = true;
                         self.place = Place::Following(place);
                         return false;
                     }
@@ -717,8 +721,11 @@ impl Watch {
     /// even on a busy machine. `None`: the watch ends without it.
     fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
-        // While initial events or changes are left to write, a bookmark would make the client miss them.
-        let Place::Following(Following { after, seen, reads_history: false, .. }) = place else { return None };
+        // While initial events or changes are left to write, a bookmark would make the client miss them, or receive
+        // events twice.
+        let Place::Following(Following { after, seen, reads_history: false, is_behind: false, .. }) = place else {
+            return None;
+        };
         self.bookmarks.as_mut()?.last.take()?;
         // If something else must be reported, the next request of the client reports it.
         let is_same =

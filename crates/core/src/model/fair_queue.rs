@@ -8,6 +8,11 @@
 //!   fewest places, and among equals to the one whose last turn is longest ago. In addition to [`Bounds::places`],
 //!   there are places for users who have none ([`Bounds::first_places`]). So requests that never finish can take all
 //!   other places, but never the first place of another user.
+//! - Long work holds a place until it is done, and its amount, the bytes of its request, is known before
+//!   ([`Places::UntilDone`]). The next place goes to the request that would be done first if all waiting users worked
+//!   at once, each with an equal share (weighted fair queueing). So a short request does not wait for long ones of a
+//!   hundred users, until its user has used as much as they request. Use is counted as in start-time fair queueing.
+//!   The level at which an idle user starts is never above that of a waiting one.
 //! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
 //!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
 //!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
@@ -33,8 +38,10 @@ use super::flow::Flow;
 /// When places are free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Each when its holder leaves.
+    /// Each when its holder leaves. Users are equal by places.
     UntilLeft,
+    /// Each when its holder leaves. Users are equal by the bytes that they have requested.
+    UntilDone,
     /// All of them, with [`FairQueue::next_round`].
     ForOneRound,
 }
@@ -106,7 +113,12 @@ pub struct FairQueue<User> {
     /// The cost of the turns of this round beyond the places they were granted.
     overdrawn: u64,
     waiting: usize,
+    /// The number of granted requests, with [`Places::UntilDone`].
+    granted: u64,
 }
+
+/// With [`Places::UntilDone`], users who do not wait any more are forgotten after so many granted requests.
+const SWEEP: u64 = 1024;
 
 /// The sort key of users: places, use, and the order among equals. A user with less comes first.
 type Rank = (u64, u64, u64);
@@ -129,7 +141,7 @@ impl Usage {
     /// use is at least `now`: that of the queue, or of the tenant. With [`Places::UntilLeft`], who has places is not
     /// idle, and stays unchanged.
     fn begin_waiting(&mut self, kind: Places, now: u64) {
-        if kind == Places::ForOneRound || self.places == 0 {
+        if kind != Places::UntilLeft || self.places == 0 {
             self.used = self.used.max(now);
         }
     }
@@ -139,6 +151,11 @@ impl Usage {
     fn grant(&mut self, kind: Places, cost: Cost, now: &mut u64) {
         match kind {
             Places::UntilLeft => (self.places, self.used) = (self.places + cost.places, *now),
+            Places::UntilDone => {
+                self.places += cost.places;
+                // A request that need not wait may be the first of a user.
+                self.used = self.used.max(*now).saturating_add(cost.bytes);
+            }
             Places::ForOneRound => {
                 *now = (*now).max(self.used);
                 self.used = now.saturating_add(cost.places);
@@ -158,6 +175,14 @@ impl Usage {
     /// the use above `now`, that of the tenant or the queue.
     fn is_settled(&self, kind: Places, now: u64) -> bool {
         self.places == 0 && (kind == Places::UntilLeft || self.used <= now)
+    }
+
+    /// The sort key, with `cost` for the next request, and `precedence` among equals.
+    fn rank(&self, kind: Places, cost: Cost, precedence: u64) -> Rank {
+        match kind {
+            Places::UntilLeft | Places::ForOneRound => (self.places, self.used, precedence),
+            Places::UntilDone => (0, self.used.saturating_add(cost.bytes), precedence),
+        }
     }
 }
 
@@ -180,9 +205,15 @@ impl<User: Flow> Tenant<User> {
 
     /// The rank among tenants; `None` if no user waits. `has_first_places`: the queue has places for users who have
     /// none, so tenants with such a user come first.
-    fn rank(&self, has_first_places: bool) -> Option<TenantRank> {
-        let ((places, _, precedence), _) = self.order.first()?;
-        Some((has_first_places && *places > 0, (self.usage.places, self.usage.used, *precedence)))
+    fn rank(&self, kind: Places, has_first_places: bool) -> Option<TenantRank> {
+        let ((places, _, precedence), user) = self.order.first()?;
+        let cost = self.users.get(user)?.waiting.front()?.1;
+        Some((has_first_places && *places > 0, self.usage.rank(kind, cost, *precedence)))
+    }
+
+    /// The least use of a waiting user; `None` if no user waits.
+    fn least_waiting(&self) -> Option<u64> {
+        self.order.iter().filter_map(|(_, user)| Some(self.users.get(user)?.usage.used)).min()
     }
 }
 
@@ -197,8 +228,9 @@ struct Share {
 
 impl Share {
     /// The sort key of users; `None` if no request waits.
-    fn rank(&self) -> Option<Rank> {
-        (!self.waiting.is_empty()).then_some((self.usage.places, self.usage.used, self.precedence))
+    fn rank(&self, kind: Places) -> Option<Rank> {
+        let (_, cost) = self.waiting.front()?;
+        Some(self.usage.rank(kind, *cost, self.precedence))
     }
 }
 
@@ -232,7 +264,19 @@ impl<User: Flow> FairQueue<User> {
     /// An empty queue. `kind`: when its places are free again.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (tenants, order) = (HashMap::new(), BTreeSet::new());
-        FairQueue { kind, bounds, places: 0, bytes: 0, tenants, order, now: 0, first: None, overdrawn: 0, waiting: 0 }
+        FairQueue {
+            kind,
+            bounds,
+            places: 0,
+            bytes: 0,
+            tenants,
+            order,
+            now: 0,
+            first: None,
+            overdrawn: 0,
+            waiting: 0,
+            granted: 0,
+        }
     }
 
     /// The bounds of the queue.
@@ -348,6 +392,10 @@ impl<User: Flow> FairQueue<User> {
             self.places = self.places.saturating_sub(cost.places);
             self.bytes = self.bytes.saturating_sub(cost.bytes);
         }
+        if self.kind == Places::UntilDone && self.places == 0 && self.waiting == 0 {
+            // Nobody waits, so past use does not matter.
+            self.tenants.clear();
+        }
         self.next_turns()
     }
 
@@ -360,12 +408,7 @@ impl<User: Flow> FairQueue<User> {
             // Nobody waits, so past use does not matter.
             self.tenants.clear();
         }
-        let (kind, now) = (self.kind, self.now);
-        self.tenants.retain(|_, tenant| {
-            let now_there = tenant.now;
-            tenant.users.retain(|_, share| !share.waiting.is_empty() || !share.usage.is_settled(kind, now_there));
-            !tenant.order.is_empty() || !tenant.usage.is_settled(kind, now)
-        });
+        self.forget_settled();
         turns
     }
 
@@ -377,7 +420,7 @@ impl<User: Flow> FairQueue<User> {
         self.change(user, |change| _ = change.user.waiting.remove(place));
         self.waiting -= 1;
         // Places of a round are granted at its beginning only.
-        Some(if self.kind == Places::UntilLeft { self.next_turns() } else { Vec::new() })
+        Some(if self.kind == Places::ForOneRound { Vec::new() } else { self.next_turns() })
     }
 
     /// Which amount requests wait for: places if all are taken, otherwise bytes.
@@ -394,7 +437,7 @@ impl<User: Flow> FairQueue<User> {
 
     /// Whether there is a place for a user who has none: within the bound, or in [`Bounds::first_places`].
     fn has_first_place(&self) -> bool {
-        self.kind == Places::UntilLeft && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
+        self.kind != Places::ForOneRound && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
     }
 
     /// The cost of a request, with the places that its turn is expected to use in addition. The estimate is that of the
@@ -411,8 +454,10 @@ impl<User: Flow> FairQueue<User> {
     fn grant(&mut self, user: &User, cost: Cost) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
-        if self.kind == Places::UntilLeft {
-            self.now += 1;
+        match self.kind {
+            Places::UntilLeft => self.now += 1,
+            Places::UntilDone => self.raise_levels(user),
+            Places::ForOneRound => {}
         }
         self.change(user, |change| {
             change.tenant.grant(change.kind, cost, change.now);
@@ -421,6 +466,34 @@ impl<User: Flow> FairQueue<User> {
                 *change.tenant_now = *change.now;
             }
             change.user.usage.grant(change.kind, cost, change.tenant_now);
+        });
+    }
+
+    /// Raises the levels at which idle tenants, and idle users of this user's tenant, start. A level is the least use
+    /// of those who wait; without any, it is the use of the one who is served. It looks at all of them: work that takes
+    /// a place takes milliseconds, and this a microsecond for a hundred.
+    fn raise_levels(&mut self, user: &User) {
+        let name = user.tenant();
+        let waiting = self.order.iter().filter_map(|(_, name)| Some(self.tenants.get(name)?.usage.used)).min();
+        let served = self.tenants.get(&name).map_or(0, |tenant| tenant.usage.used);
+        self.now = self.now.max(waiting.unwrap_or(served));
+        if let Some(tenant) = self.tenants.get_mut(&name) {
+            let served = tenant.users.get(user).map_or(0, |share| share.usage.used);
+            tenant.now = tenant.now.max(tenant.least_waiting().unwrap_or(served));
+        }
+        self.granted += 1;
+        if self.granted.is_multiple_of(SWEEP) {
+            self.forget_settled();
+        }
+    }
+
+    /// Forgets tenants and users who do not wait, and have no places and no unpaid use.
+    fn forget_settled(&mut self) {
+        let (kind, now) = (self.kind, self.now);
+        self.tenants.retain(|_, tenant| {
+            let now_there = tenant.now;
+            tenant.users.retain(|_, share| !share.waiting.is_empty() || !share.usage.is_settled(kind, now_there));
+            !tenant.order.is_empty() || !tenant.usage.is_settled(kind, now)
         });
     }
 
@@ -456,7 +529,7 @@ impl<User: Flow> FairQueue<User> {
         let (kind, has_first_places) = (self.kind, self.bounds.first_places > 0);
         let name = user.tenant();
         let tenant = self.tenants.entry(name.clone()).or_insert_with(Tenant::new);
-        let tenant_before = tenant.rank(has_first_places);
+        let tenant_before = tenant.rank(kind, has_first_places);
         // The turns of a new user are expected to cost what those of its tenant did.
         let beyond = tenant.usage.beyond;
         let share = tenant.users.entry(user.clone()).or_insert_with(|| Share {
@@ -464,7 +537,7 @@ impl<User: Flow> FairQueue<User> {
             waiting: VecDeque::new(),
             precedence: 0,
         });
-        let before = share.rank();
+        let before = share.rank(kind);
         change(Change {
             kind,
             now: &mut self.now,
@@ -473,11 +546,11 @@ impl<User: Flow> FairQueue<User> {
             tenant_is_waiting: tenant_before.is_some(),
             user: share,
         });
-        reorder(&mut tenant.order, user, before, share.rank());
+        reorder(&mut tenant.order, user, before, share.rank(kind));
         if share.waiting.is_empty() && share.usage.is_settled(kind, tenant.now) {
             tenant.users.remove(user);
         }
-        reorder(&mut self.order, &name, tenant_before, tenant.rank(has_first_places));
+        reorder(&mut self.order, &name, tenant_before, tenant.rank(kind, has_first_places));
         if tenant.order.is_empty() && tenant.usage.is_settled(kind, self.now) {
             self.tenants.remove(&name);
         }
@@ -507,7 +580,7 @@ fn reorder<Key: Clone + Ord, Rank: Ord>(
 /// round go to the user who came last (see the module).
 fn precedence(kind: Places, ticket: Ticket) -> u64 {
     match kind {
-        Places::UntilLeft => ticket,
+        Places::UntilLeft | Places::UntilDone => ticket,
         Places::ForOneRound => u64::MAX - ticket,
     }
 }

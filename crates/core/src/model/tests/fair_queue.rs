@@ -577,3 +577,110 @@ fn many_users_of_a_tenant_share_one_users_part() {
     assert_eq!(places.release(&user_of(0, 0), list(1)), [100]);
     assert_eq!(places.release(&user_of(0, 1), list(1)), [2], "one each");
 }
+
+/// Places for long work.
+const WORK: Bounds = Bounds { places: 2, first_places: 0, bytes: u64::MAX, waiting: 100, waiting_together: 10_000 };
+
+#[test]
+fn short_work_does_not_wait_for_long_work_of_many_users() {
+    let mut queue = FairQueue::new(Places::UntilDone, WORK);
+    for ticket in 0..100 {
+        queue.enter(&user(ticket), Ticket::from(ticket), list(12_000));
+    }
+    let victim = user(200);
+    let (mut ticket, mut served) = (1_000, 0);
+    let mut running = vec![(user(0), 12_000), (user(1), 12_000)];
+    // With each place that becomes free, the victim gets one at once, until it has used as much as the others request.
+    while running.len() == 2 {
+        assert_eq!(queue.enter(&victim, ticket, list(1_400)), Entered::Queued);
+        let (done, bytes) = running.remove(0);
+        let next = queue.release(&done, list(bytes));
+        if next != [ticket] {
+            break;
+        }
+        served += 1;
+        ticket += 1;
+        running.push((victim, 1_400));
+    }
+    assert_eq!(served, 12_000 / 1_400, "the victim has had its share");
+}
+
+proptest! {
+    /// Whoever waits all the time gets as much work done as any other, up to the longest request of each.
+    #[test]
+    fn users_who_always_wait_share_work_by_its_amount(
+        costs in vec(1..50_u64, 4),
+        tenants in tenants(),
+        steps in 50..400_usize,
+    ) {
+        let mut queue = FairQueue::new(Places::UntilDone, Bounds { places: 1, ..WORK });
+        let name = |number: usize| user_of(tenants[number], u8::try_from(number).unwrap());
+        let mut ticket = 0;
+        let mut begin = |queue: &mut FairQueue<TestUser>, number: usize| {
+            ticket += 4;
+            let ticket = ticket + number as u64;
+            queue.enter(&name(number), ticket, list(costs[number]))
+        };
+        let mut running = 0;
+        let mut done = [0_u64; 4];
+        for number in 0..4 {
+            for _ in 0..2 {
+                if begin(&mut queue, number) == Entered::Granted {
+                    running = number;
+                }
+            }
+        }
+        for _ in 0..steps {
+            done[running] += costs[running];
+            begin(&mut queue, running);
+            let next = queue.release(&name(running), list(costs[running]));
+            prop_assert_eq!(next.len(), 1);
+            running = usize::try_from(next[0] % 4).unwrap();
+        }
+        let of_tenant = |tenant: u8| -> u64 { (0..4).filter(|user| tenants[*user] == tenant).map(|user| done[user]).sum() };
+        let most = 3 * costs.iter().max().unwrap();
+        for left in 0..4 {
+            for right in 0..4 {
+                let (tenant_left, tenant_right) = (of_tenant(tenants[left]), of_tenant(tenants[right]));
+                prop_assert!(tenant_left.abs_diff(tenant_right) <= most, "{:?} by {:?}", done, tenants);
+                if tenants[left] == tenants[right] {
+                    prop_assert!(done[left].abs_diff(done[right]) <= most, "{:?} by {:?}", done, tenants);
+                }
+            }
+        }
+    }
+
+    /// The queue forgets everyone once nobody works, and grants every request.
+    #[test]
+    fn all_work_is_granted_and_then_forgotten(requests in vec((0..4_u8, 1..50_u64, 0..3_u8), 1..100), tenants in tenants()) {
+        let mut queue = FairQueue::new(Places::UntilDone, WORK);
+        let name = |number: u8| user_of(tenants[usize::from(number)], number);
+        let (mut running, mut waiting) = (Vec::new(), Vec::new());
+        let end = |queue: &mut FairQueue<TestUser>, running: &mut Vec<(u8, u64)>, waiting: &mut Vec<(Ticket, u8, u64)>| {
+            let (number, bytes) = running.remove(0);
+            for ticket in queue.release(&name(number), list(bytes)) {
+                let place = waiting.iter().position(|(waits, ..)| *waits == ticket).unwrap();
+                let (_, number, bytes) = waiting.remove(place);
+                running.push((number, bytes));
+            }
+        };
+        for (ticket, (number, bytes, ends)) in requests.into_iter().enumerate() {
+            match queue.enter(&name(number), ticket as u64, list(bytes)) {
+                Entered::Granted => running.push((number, bytes)),
+                Entered::Queued => waiting.push((ticket as u64, number, bytes)),
+                Entered::Rejected(_) => unreachable!("there is room"),
+            }
+            for _ in 0..ends {
+                if !running.is_empty() {
+                    end(&mut queue, &mut running, &mut waiting);
+                }
+            }
+            prop_assert!(running.len() <= 2 && (waiting.is_empty() || running.len() == 2));
+        }
+        while !running.is_empty() {
+            end(&mut queue, &mut running, &mut waiting);
+        }
+        prop_assert!(waiting.is_empty());
+        prop_assert_eq!(queue.users(), 0);
+    }
+}
