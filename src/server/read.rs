@@ -13,7 +13,7 @@ use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
-use crate::selector::Operator;
+use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
 use super::no_response::NoResponse;
@@ -149,7 +149,8 @@ pub async fn not_older_than(
 /// `options`, because a request that waits must not hold them twice.
 ///
 /// # Errors
-/// 400 for a field that the resource does not have, or a selector for another name than that of the path.
+/// 400 for a field that the resource does not have, or a selector for another name than that of the path. 500 for an
+/// invalid shard selector, as upstream.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -174,7 +175,11 @@ pub fn selection(
     }
     let namespace = namespace_of(resource, address).map(str::to_owned);
     let labels = std::mem::take(&mut options.labels);
-    Ok(Selection { namespace, labels, fields }.simplified())
+    let shard = match &*std::mem::take(&mut options.shard) {
+        "" => None,
+        text => Some(Arc::new(Shard::parse(text).map_err(|error| ApiError::Bare(error.message))?)),
+    };
+    Ok(Selection { namespace, labels, fields, shard }.simplified())
 }
 
 /// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is
