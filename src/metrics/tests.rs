@@ -222,7 +222,7 @@ fn a_field_that_no_object_has_keeps_its_series() {
     shirts.state.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     let text = metrics.text(ExpositionFormat::Plain);
     let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
-    for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", ""), ("shard", "")] {
+    for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", "")] {
         for figure in ["values", "bytes"] {
             let series = format!("fieldcache_store_index_{figure}{{{labels},index=\"{index}\",field=\"{field}\"}}");
             assert!(text.contains(&format!("{series} 0\n")), "{series}: {text}");

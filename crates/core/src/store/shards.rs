@@ -4,7 +4,7 @@
 //! and sets it in its snapshot. From then on the writer maintains it; a writer that changes the store meanwhile builds
 //! the index itself. Readers without an index test all objects.
 //!
-//! The index has twelve bytes for each object, in leaves that are shared with snapshots. Shards of namespaces need no
+//! The index has twelve bytes for each object, and some free capacity, in leaves that are shared with snapshots. Shards of namespaces need no
 //! index, because there is a posting list for each namespace.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,9 @@ use super::object::Object;
 
 /// The maximum number of slots in a leaf; a leaf with more is split.
 const MOST: usize = 256;
+
+/// A leaf grows by this many slots at a time.
+const ROOM: usize = MOST / 8;
 
 /// A leaf with fewer slots is joined with the one before it, if both fit.
 const FEWEST: usize = MOST / 8;
@@ -83,11 +86,18 @@ impl ShardIndex {
         if index < leaf.len() && leaf.place(index) == place {
             return;
         }
+        // Capacity for a few more, instead of twice as many: most leaves rarely change.
+        if leaf.len() == leaf.slots.capacity() || leaf.len() == leaf.hashes.capacity() {
+            leaf.hashes.reserve_exact(ROOM);
+            leaf.slots.reserve_exact(ROOM);
+        }
         leaf.hashes.insert(index, hash);
         leaf.slots.insert(index, slot);
         self.len += 1;
         if leaf.len() > MOST {
             let upper = Leaf { hashes: leaf.hashes.split_off(MOST / 2), slots: leaf.slots.split_off(MOST / 2) };
+            leaf.hashes.shrink_to(MOST / 2 + ROOM);
+            leaf.slots.shrink_to(MOST / 2 + ROOM);
             self.leaves.insert(upper.place(0), Arc::new(upper));
         }
     }
@@ -177,31 +187,26 @@ impl ShardIndex {
 pub(super) struct Shards {
     /// Empty until a reader of this state or the writer has built it.
     index: Arc<OnceLock<ShardIndex>>,
-    /// Whether a reader has asked for the index; of all states of the store.
+    /// Whether a reader builds the index; of all states of the store.
     wanted: Arc<AtomicBool>,
 }
 
-/// The permit to build the index of a store. If it is dropped without [`IndexPermit::set`], another reader can get it.
+/// The permit to build the index of a store. When it is dropped, with or without an index, a reader of a state without
+/// one can get the next permit.
 #[derive(Debug)]
-pub struct IndexPermit {
-    shards: Shards,
-    is_set: bool,
-}
+pub struct IndexPermit(Shards);
 
 impl IndexPermit {
     /// Sets the index, which must have all objects of the state from which the permit is.
-    pub fn set(mut self, index: ShardIndex) {
-        self.is_set = true;
+    pub fn set(self, index: ShardIndex) {
         // The writer replaces the place of an index before it changes the state, so this one is still of that state.
-        let _ = self.shards.index.set(index);
+        let _ = self.0.index.set(index);
     }
 }
 
 impl Drop for IndexPermit {
     fn drop(&mut self) {
-        if !self.is_set {
-            self.shards.wanted.store(false, Ordering::Release);
-        }
+        self.0.wanted.store(false, Ordering::Release);
     }
 }
 
@@ -211,10 +216,11 @@ impl Shards {
         self.index.get()
     }
 
-    /// Asks for the index. Returns the permit to build it to the first reader that asks.
+    /// Asks for the index, which a writer then builds at its next change. Returns the permit to build it for this state;
+    /// `None` while another reader has the permit.
     pub(super) fn want(&self) -> Option<IndexPermit> {
         let is_first = !self.wanted.swap(true, Ordering::AcqRel);
-        is_first.then(|| IndexPermit { shards: self.clone(), is_set: false })
+        is_first.then(|| IndexPermit(self.clone()))
     }
 
     /// Applies a change of the object in a slot, which `before` and `after` describe. `objects` is the state before the

@@ -166,8 +166,8 @@ impl Snapshot {
         self.shards.index()
     }
 
-    /// Asks for the index of the hashes of uids: from its next change on, the store has it. The first reader that asks
-    /// gets the permit to build it for this snapshot, in case there is no change.
+    /// Asks for the index of the hashes of uids. Returns the permit to build it for this snapshot; `None` while another
+    /// reader has the permit. A writer that changes the store while a reader has the permit builds the index too.
     pub fn want_shards(&self) -> Option<IndexPermit> {
         self.shards.want()
     }

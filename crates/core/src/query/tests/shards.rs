@@ -153,6 +153,12 @@ fn the_writer_builds_an_index_that_a_reader_of_the_past_wants() {
     assert_eq!(store.snapshot().shards().map(|index| index.len()), Some(3), "built before the change");
     permit.set(crate::store::ShardIndex::default());
     assert_eq!(store.snapshot().shards().map(|index| index.len()), Some(3), "that of the past is not this one");
+    // A reader of a past state must not keep the readers of the current one from building theirs.
+    let mut quiet = super::store(vec![object(1, 0, 1)]);
+    let past = quiet.snapshot();
+    quiet.apply(&object(2, 0, 2_000_000));
+    past.want_shards().unwrap().set(crate::store::ShardIndex::default());
+    assert!(quiet.snapshot().shards().is_none() && quiet.snapshot().want_shards().is_some());
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(super) enum Expression {
     },
     /// A field of something else, which has this kind.
     Part(u8),
-    Literal(Literal),
+    Constant(Constant),
     List,
     Map,
     /// A message with its type.
@@ -86,7 +86,7 @@ pub(super) enum Expression {
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Literal {
+pub(super) enum Constant {
     Text(String),
     Bytes,
     Int,
@@ -96,17 +96,17 @@ pub(super) enum Literal {
     Null,
 }
 
-impl Literal {
+impl Constant {
     /// The name of the Go type of the constant.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
-            Literal::Text(_) => "string",
-            Literal::Bytes => "[]uint8",
-            Literal::Int => "int64",
-            Literal::Uint => "uint64",
-            Literal::Float => "float64",
-            Literal::Bool => "bool",
-            Literal::Null => "structpb.NullValue",
+            Constant::Text(_) => "string",
+            Constant::Bytes => "[]uint8",
+            Constant::Int => "int64",
+            Constant::Uint => "uint64",
+            Constant::Float => "float64",
+            Constant::Bool => "bool",
+            Constant::Null => "structpb.NullValue",
         }
     }
 }
@@ -118,7 +118,7 @@ impl Expression {
             Expression::AnyOf(_) | Expression::Call { .. } => 1,
             Expression::Path { has_fields: false, .. } => 3,
             Expression::List => 4,
-            Expression::Literal(_) => 5,
+            Expression::Constant(_) => 5,
             Expression::Map => 6,
             Expression::Path { has_fields: true, .. } | Expression::Part(_) => 7,
             Expression::Message => 8,
@@ -408,7 +408,7 @@ impl<'t> Parser<'t> {
                 Ok(Expression::Path { text: token.text.to_owned(), has_fields: false })
             }
             TokenKind::Int | TokenKind::Uint | TokenKind::Float | TokenKind::Text | TokenKind::Bytes => {
-                Ok(Expression::Literal(self.literal(token)))
+                Ok(Expression::Constant(self.constant(token)))
             }
             TokenKind::Symbol => self.symbol(token),
             TokenKind::EscapedIdentifier | TokenKind::End => {
@@ -434,14 +434,14 @@ impl<'t> Parser<'t> {
                 }
                 Ok(Expression::Path { text: name, has_fields: false })
             }
-            "true" | "false" => Ok(Expression::Literal(Literal::Bool)),
-            "null" => Ok(Expression::Literal(Literal::Null)),
+            "true" | "false" => Ok(Expression::Constant(Constant::Bool)),
+            "null" => Ok(Expression::Constant(Constant::Null)),
             _ => Err(format!("Syntax error: no viable alternative at input {}", token.shown())),
         }
     }
 
     /// The constant of a token.
-    fn literal(&mut self, token: Token<'_>) -> Literal {
+    fn constant(&mut self, token: Token<'_>) -> Constant {
         let digits = token.text.trim_end_matches(['u', 'U']);
         let is_64_bits = |signed: bool| {
             let number = match digits.strip_prefix("0x") {
@@ -451,20 +451,20 @@ impl<'t> Parser<'t> {
             number.is_ok_and(|number| !signed || number <= i64::MAX as u64)
         };
         match token.kind {
-            TokenKind::Text => Literal::Text(token::unquoted(token.text)),
-            TokenKind::Bytes => Literal::Bytes,
-            TokenKind::Float => Literal::Float,
+            TokenKind::Text => Constant::Text(token::unquoted(token.text)),
+            TokenKind::Bytes => Constant::Bytes,
+            TokenKind::Float => Constant::Float,
             TokenKind::Uint => {
                 if !is_64_bits(false) {
                     self.later.get_or_insert("invalid uint literal".to_owned());
                 }
-                Literal::Uint
+                Constant::Uint
             }
             _ => {
                 if !is_64_bits(true) {
                     self.later.get_or_insert("invalid int literal".to_owned());
                 }
-                Literal::Int
+                Constant::Int
             }
         }
     }

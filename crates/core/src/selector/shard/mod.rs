@@ -11,7 +11,7 @@ mod token;
 
 use std::fmt::{self, Write as _};
 
-use self::expression::{Expression, Literal};
+use self::expression::{Constant, Expression};
 use super::SelectorError;
 use crate::model::{fnv1a, quote};
 
@@ -171,7 +171,7 @@ fn requirement(expression: &Expression) -> Result<Requirement<'_>, String> {
         Expression::AnyOf(_)
         | Expression::Path { .. }
         | Expression::Part(_)
-        | Expression::Literal(_)
+        | Expression::Constant(_)
         | Expression::List
         | Expression::Map
         | Expression::Message => {
@@ -212,12 +212,12 @@ fn requirement(expression: &Expression) -> Result<Requirement<'_>, String> {
 /// # Errors
 /// The message for any other argument.
 fn bound<'e>(argument: &'e Expression, name: &str) -> Result<&'e str, String> {
-    let Expression::Literal(literal) = argument else {
+    let Expression::Constant(constant) = argument else {
         let kind = argument.kind();
         return Err(format!("{name} must be a string literal (e.g. '0xff'), got expression kind {kind}"));
     };
-    let Literal::Text(text) = literal else {
-        return Err(format!("{name} must be a string literal, got {}", literal.go_type()));
+    let Constant::Text(text) = constant else {
+        return Err(format!("{name} must be a string literal, got {}", constant.go_type()));
     };
     let quoted = quote(text);
     let Some(digits) = text.strip_prefix("0x") else {
