@@ -10,6 +10,7 @@ use super::protobuf::{PODS, PROTOBUF, VIEW, assert_same, encoded, got};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::{Version, fnv1a};
 use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::registry::{Catalog, VersionInfo};
 use crate::selector::{FieldExpression, Operator};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -129,13 +130,16 @@ async fn every_form_of_a_list_has_the_shard() {
     }
     // In protobuf, with a Pod without a uid.
     fixture.put_pod("default", "p");
-    for selector in [of_uid(""), of_uid(&uid(1))] {
+    for (minor, selector) in [(36, of_uid("")), (36, of_uid(&uid(1))), (32, of_uid(""))] {
+        // The message of an older version does not have the field.
+        let version = VersionInfo { body: json!({ "major": "1", "minor": minor.to_string() }) };
+        fixture.registry.replace(Catalog::new(Vec::new(), [fixture.pods.resource.clone()], version), |_| None);
         let path = with(PODS, &selector);
         let json = fixture.get(&path).await.body;
         assert_eq!(json.matches("shardInfo").count(), 1);
         let (code, media_type, body) = got(&fixture, &path, PROTOBUF).await;
         assert_eq!((code, &*media_type), (200, PROTOBUF));
-        assert_same(&body, &encoded(json.trim_end().as_bytes()), &selector);
+        assert_same(&body, &encoded(json.trim_end().as_bytes()), &format!("{selector} with 1.{minor}"));
     }
 }
 

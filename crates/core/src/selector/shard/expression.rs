@@ -130,11 +130,10 @@ impl Expression {
     /// # Errors
     /// The kind of the part that is neither an identifier nor a field.
     pub(super) fn path(&self) -> Result<&str, u8> {
-        match self {
-            Expression::Path { text, .. } => Ok(text),
-            Expression::Part(kind) => Err(*kind),
-            other => Err(other.kind()),
+        if let Expression::Path { text, .. } = self {
+            return Ok(text);
         }
+        if let Expression::Part(kind) = self { Err(*kind) } else { Err(self.kind()) }
     }
 }
 
@@ -247,9 +246,8 @@ impl<'t> Parser<'t> {
             return Ok(first);
         }
         let mut parts = Vec::new();
-        let mut add = |part: Expression| match part {
-            Expression::AnyOf(inner) => parts.extend(inner),
-            other => parts.push(other),
+        let mut add = |part: Expression| {
+            if let Expression::AnyOf(inner) = part { parts.extend(inner) } else { parts.push(part) }
         };
         add(first);
         while self.take_if("||") {
@@ -315,14 +313,12 @@ impl<'t> Parser<'t> {
                     expression = Expression::Call { function: name.to_owned(), arguments: self.arguments()? };
                     continue;
                 }
-                expression = match expression {
-                    Expression::Path { mut text, .. } => {
-                        text.push('.');
-                        text.push_str(name);
-                        Expression::Path { text, has_fields: true }
-                    }
-                    Expression::Part(kind) => Expression::Part(kind),
-                    other => Expression::Part(other.kind()),
+                expression = if let Expression::Path { mut text, .. } = expression {
+                    text.push('.');
+                    text.push_str(name);
+                    Expression::Path { text, has_fields: true }
+                } else {
+                    Expression::Part(expression.path().err().unwrap_or_default())
                 };
             } else if self.take_if("[") {
                 if self.take_if("?") {
@@ -460,7 +456,11 @@ impl<'t> Parser<'t> {
                 }
                 Constant::Uint
             }
-            _ => {
+            TokenKind::Int
+            | TokenKind::Identifier
+            | TokenKind::EscapedIdentifier
+            | TokenKind::Symbol
+            | TokenKind::End => {
                 if !is_64_bits(true) {
                     self.later.get_or_insert("invalid int literal".to_owned());
                 }

@@ -74,10 +74,7 @@ impl Shard {
             return Err(error(message.to_owned()));
         }
         let parsed = expression::parse(trimmed).map_err(|problem| error(format!("CEL parse error: {problem}")))?;
-        let calls: &[Expression] = match &parsed {
-            Expression::AnyOf(parts) => parts,
-            other => std::slice::from_ref(other),
-        };
+        let calls = if let Expression::AnyOf(parts) = &parsed { parts } else { std::slice::from_ref(&parsed) };
         let requirements = calls.iter().map(requirement).collect::<Result<Vec<_>, String>>().map_err(error)?;
         Shard::new(&requirements).map_err(error)
     }

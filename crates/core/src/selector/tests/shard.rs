@@ -32,10 +32,13 @@ fn expressions_are_read_as_upstream_reads_them() {
     }
 }
 
+/// Calls of `shardRange()`, the first and last hash of each range, and what the row shows.
+type RangesRow = (Vec<String>, Vec<(u64, u64)>, &'static str);
+
 #[test]
 fn ranges_are_in_order_and_apart() {
     let range = |start: &str, end: &str| format!("shardRange(object.metadata.uid, '0x{start}', '0x{end}')");
-    let rows: [(Vec<String>, Vec<(u64, u64)>, &str); 5] = [
+    let rows: [RangesRow; 5] = [
         (vec![range("0000000000000000", "10000000000000000")], vec![(0, u64::MAX)], "all hashes"),
         (vec![range("000000000000000a", "000000000000000b")], vec![(10, 10)], "the end is excluded"),
         (
