@@ -162,7 +162,7 @@ fn the_writer_builds_an_index_that_a_reader_of_the_past_wants() {
 }
 
 #[test]
-fn a_plan_of_a_shard_reads_the_index_only_if_that_is_less() {
+fn a_plan_of_a_shard_names_it_with_its_size() {
     let store: Store = store((0..1_000).map(|number| object(number, 0, number as u64 + 1)).collect());
     let snapshot = store.snapshot();
     let state = State::current(snapshot.clone());
