@@ -130,7 +130,7 @@ async fn every_form_of_a_list_has_the_shard() {
     }
     // In protobuf, with a Pod without a uid.
     fixture.put_pod("default", "p");
-    for (minor, selector) in [(36, of_uid("")), (36, of_uid(&uid(1))), (32, of_uid(""))] {
+    for (minor, selector) in [(36, of_uid("")), (36, of_uid(&uid(1))), (32, of_uid(&uid(1)))] {
         // The message of an older version does not have the field.
         let version = VersionInfo { body: json!({ "major": "1", "minor": minor.to_string() }) };
         fixture.registry.replace(Catalog::new(Vec::new(), [fixture.pods.resource.clone()], version), |_| None);
