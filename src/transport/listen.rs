@@ -180,7 +180,8 @@ impl Listener {
         Listener::bind_option(address, "--address").await
     }
 
-    /// Binds the address of the command line option `option`, which errors name.
+    /// Binds the address of the command line option `option`, which errors name. The default limit of connections
+    /// applies.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
@@ -224,6 +225,7 @@ impl Listener {
             let Some((stream, address)) = accepted else { continue };
             let state = Arc::new(ConnectionState::new(address.ip(), is_trusted));
             let Some(place) = self.connections.enter(&state) else {
+                // Over TLS, a response would need a handshake, so the connection is only closed.
                 if self.tls.is_none() {
                     let (rejecter, server, limited) =
                         (rejecter.clone(), server.clone(), self.connections.limit_error());
@@ -390,7 +392,9 @@ where
     let heads = Heads::new(WriteTimeout::new(stream, link.clone()), slots.clone(), link.clone());
     let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        // `Heads` may have replaced the head of the request by a shorter one.
         let restored = slots.restore(&mut request);
+        // hyper starts the task of this request next, which counts as this much memory until it runs.
         arriving.set_next_request(unstarted_bytes(&request));
         let (server, state, pending) = (server.clone(), requests.clone(), requests.begin_request());
         if let Some(peer) = &peer {
@@ -429,6 +433,7 @@ where
             reason = state.wait_for_close() => Some(reason),
         };
         connection.as_mut().graceful_shutdown();
+        // The process ends: `Listener::run` limits how long it waits.
         let Some(reason) = reason else { return log_end(connection.await) };
         end.connections.count_closed(reason);
         tokio::select! {
