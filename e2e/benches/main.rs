@@ -11,7 +11,7 @@
 //! - [`beside`] and [`everything`]: rows with two sides
 //! - [`corpora`], [`updates`] and [`growth`]: rows fed by the generator, `e2e::generator`, which is this same program
 //!   started as `bench generator`
-//! - [`formats`]: JSON and protobuf; [`definitions`]: how soon a change of one takes effect
+//! - [`formats`]: JSON and protobuf; [`shards`]: one of ten shards; [`definitions`]: how soon a change of one takes effect
 //! - [`idle`]: an idle server; [`watches`]: open watches; [`routing`]: the part of their cost that is not a socket
 //! - [`consumer`]: what reads cost the client; [`placement`]: where Pods can run; [`hold`]: processes for profilers
 
@@ -33,6 +33,7 @@ mod own;
 mod placement;
 mod report;
 mod routing;
+mod shards;
 mod updates;
 mod watches;
 
@@ -102,6 +103,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("in both formats");
         if let Err(error) = Box::pin(formats::run(&options, offered, &mut report)).await {
             fail(&options, &formats::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&shards::ROWS) {
+        eprintln!("in shards");
+        if let Err(error) = Box::pin(shards::run(&options, offered, &mut report)).await {
+            fail(&options, &shards::ROWS, &error, &mut report);
         }
     }
     if options.wants(&growth::ROWS) {

@@ -460,7 +460,8 @@ impl Page {
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
-        let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
+        let mut meta =
+            ListMeta { version, continue_token: String::new(), remaining: None, shard: selection.shard.clone() };
         // Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a
         // View prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
         let is_pruned = resource.prune().is_some();

@@ -13,7 +13,7 @@ use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
-use crate::selector::Operator;
+use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
 use super::no_response::NoResponse;
@@ -152,7 +152,7 @@ pub async fn not_older_than(
 ///
 /// # Errors
 /// 400 for a field that the resource does not have, or a label that the View does not show. 400 for a field selector
-/// together with a name in the path, unless it requires that name.
+/// together with a name in the path, unless it requires that name. 500 for an invalid shard selector, as upstream.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -187,7 +187,11 @@ pub fn selection(
             resource.gvr.resource
         )));
     }
-    Ok(Selection { namespace, labels, fields }.simplified())
+    let shard = match &*std::mem::take(&mut options.shard) {
+        "" => None,
+        text => Some(Arc::new(Shard::parse(text).map_err(|error| ApiError::Bare(error.message))?)),
+    };
+    Ok(Selection { namespace, labels, fields, shard }.simplified())
 }
 
 /// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is

@@ -51,7 +51,8 @@ pub enum ApiError {
     BadRequest(String),
     /// A request that the transport rejects with a code other than 400, such as for its length or its HTTP version.
     Rejected(StatusCode, String),
-    /// A resourceVersion that cannot be parsed, in a request for which upstream returns 500 without a reason.
+    /// A resourceVersion or shardSelector that cannot be parsed, in a request for which upstream returns 500 without a
+    /// reason.
     Bare(String),
     /// ListOptions that contradict each other.
     InvalidOptions(Vec<OptionFault>),

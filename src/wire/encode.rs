@@ -6,6 +6,7 @@
 //! parts where possible. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,6 +14,7 @@ use crate::flow_control::long_work::{WorkMeter, count_work, may_read};
 pub use crate::json::{json_bytes, write_string, write_value};
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
+use crate::selector::Shard;
 use crate::store::Object;
 
 /// Size of a chunk of a streamed response, in bytes. It is large enough that the cost per chunk is negligible, and
@@ -109,6 +111,8 @@ pub struct ListMeta {
     pub continue_token: String,
     /// The number of objects after this page; `None` if the list does not report it.
     pub remaining: Option<u64>,
+    /// The shard that the list shows; `None` if the list shows all objects.
+    pub shard: Option<Arc<Shard>>,
 }
 
 impl ListMeta {
@@ -121,6 +125,7 @@ impl ListMeta {
             write_string(&self.continue_token, out);
         }
         self.write_remaining(out);
+        self.write_shard(out);
         out.push(b'}');
     }
 
@@ -132,6 +137,7 @@ impl ListMeta {
         self.write_remaining(out);
         out.extend_from_slice(b",");
         self.write_version(out);
+        self.write_shard(out);
         out.extend_from_slice(b"}");
     }
 
@@ -140,6 +146,15 @@ impl ListMeta {
         out.extend_from_slice(b"\"resourceVersion\":\"");
         out.extend_from_slice(self.version.number().to_string().as_bytes());
         out.extend_from_slice(b"\"");
+    }
+
+    /// Writes the field shardInfo, if the list shows a shard. It comes last in both orders.
+    fn write_shard(&self, out: &mut Vec<u8>) {
+        if let Some(shard) = &self.shard {
+            out.extend_from_slice(b",\"shardInfo\":{\"selector\":");
+            write_string(shard.text(), out);
+            out.push(b'}');
+        }
     }
 
     /// Writes the field remainingItemCount, if the list reports it.

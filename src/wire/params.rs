@@ -55,7 +55,7 @@ fn number_problem(text: &str) -> &'static str {
 
 /// Parameters of fieldcache's query language that this version does not support. They are rejected, because a
 /// response that ignores them would contain objects that the client did not select. Other unknown parameters are
-/// ignored, as upstream. `shardSelector` is ignored too, as by kube-apiserver without that feature.
+/// ignored, as upstream.
 const NOT_SUPPORTED: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
 /// metav1.ListOptions, decoded.
@@ -65,6 +65,9 @@ pub struct ListOptions {
     pub labels: LabelSelector,
     /// fieldSelector.
     pub fields: FieldSelector,
+    /// shardSelector, not parsed; empty when unset. Upstream parses it last: after the fields of a field selector are
+    /// known to exist.
+    pub shard: String,
     /// watch.
     pub watch: bool,
     /// allowWatchBookmarks.
@@ -108,6 +111,7 @@ impl ListOptions {
             bookmarks: query.flag("allowWatchBookmarks"),
             version: text("resourceVersion"),
             version_match: text(MATCH),
+            shard: text("shardSelector"),
             timeout_seconds: integer(query, "timeoutSeconds")?,
             limit: integer(query, "limit")?.unwrap_or(0),
             continue_token: text("continue"),

@@ -167,7 +167,12 @@ impl Objects {
         let mut json = Vec::new();
         meta.write_typed(&mut json);
         let mut metadata = Vec::new();
-        if let Some(kind) = self.table.list_meta() {
+        // Only the newest versions have the field shardInfo, which clients of others skip.
+        let table = match meta.shard {
+            Some(_) => MessageTable::for_minor(NEWEST).unwrap_or(self.table),
+            None => self.table,
+        };
+        if let Some(kind) = table.list_meta() {
             encoder.read(kind, &json)?.write(&mut metadata);
         }
         let (mut head, mut tail) = (Vec::new(), Vec::new());

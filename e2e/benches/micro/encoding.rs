@@ -43,7 +43,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         view_restriction: None,
         dropped: Default::default(),
     };
-    let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
+    let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None, shard: None };
     let list = || {
         let objects = Listing::new(State::current(snapshot.clone()), black_box(&selection), None);
         let envelope = Envelope::of_list(&resource, &meta);

@@ -39,6 +39,7 @@ mod recipes;
 mod request_info;
 mod security;
 mod self_check;
+mod shards;
 mod suites;
 mod tls;
 mod versions;

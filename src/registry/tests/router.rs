@@ -11,7 +11,7 @@ use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
 use crate::extract::FieldRef;
-use crate::model::{FieldIndex, IndexedValues, Key, Record, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Version, fnv1a};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::dispatched_event::LineForm;
 use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
@@ -30,6 +30,7 @@ fn record(key: &str, version: u64, values: &[&str]) -> Record {
         texts: IndexedValues::new([], (0..).map(FieldIndex).zip(values.iter().copied())),
         metadata_span: metadata..bytes.len() as u32 - 1,
         version_span: digits..bytes.len() as u32 - 3,
+        uid_hash: fnv1a(key),
         bytes: Bytes::from(bytes),
     }
 }

@@ -32,6 +32,7 @@ mod quiet;
 mod rows;
 mod samples;
 mod self_review;
+mod shards;
 mod shared;
 mod strong;
 mod table;

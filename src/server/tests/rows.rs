@@ -56,7 +56,7 @@ fn stored(resource: &Resource, text: String) -> Object {
 }
 
 fn meta() -> ListMeta {
-    ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None }
+    ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None, shard: None }
 }
 
 /// The pieces of a table.

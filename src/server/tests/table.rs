@@ -184,7 +184,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");
 
     let of_group = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
-    let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
+    let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None, shard: None };
     let foreign = Columns::new(&of_group("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
     let head = String::from_utf8(foreign.head).unwrap();
     assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
@@ -316,7 +316,7 @@ async fn columns_end_before_the_first_whose_path_is_not_valid() {
         (Vec::new(), &["Name", "Age"]),
     ] {
         let resource = Resource { printer_columns: columns.into(), ..(*fixture.shirts.resource).clone() };
-        let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
+        let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None, shard: None };
         let head = Columns::new(&resource, "v1", Include::None).envelope(&meta).head;
         let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();
         let definitions = table["columnDefinitions"].as_array().unwrap();

@@ -22,7 +22,7 @@ use super::value;
 use crate::crd::Crd;
 use crate::json::cursor::{Cursor, Span};
 use crate::json::{SyntaxError, unescape};
-use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version, fnv1a};
 
 /// The maximum number of characters of an invalid resourceVersion that an error shows.
 const LONGEST_VERSION: usize = 64;
@@ -83,6 +83,8 @@ struct Reading {
     namespace: usize,
     /// The number of the path to metadata.resourceVersion.
     resource_version: usize,
+    /// The number of the path to metadata.uid.
+    uid: usize,
     /// The number of the path to metadata.labels.
     labels: usize,
     /// The numbers of the paths to kind and apiVersion if records omit these two; `None`: records keep them.
@@ -113,9 +115,10 @@ impl Reading {
         let name = path(&["metadata", "name"]);
         let namespace = path(&["metadata", "namespace"]);
         let resource_version = path(&["metadata", "resourceVersion"]);
+        let uid = path(&["metadata", "uid"]);
         let labels = path(&["metadata", "labels"]);
         let type_meta = is_built_in.then(|| (path(&["kind"]), path(&["apiVersion"])));
-        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, labels, type_meta, paths }
+        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, uid, labels, type_meta, paths }
     }
 }
 
@@ -352,6 +355,8 @@ impl Extractor {
         let Some(version) = Version::parse(&version_text) else {
             return Err(InvalidObject::Version { text: version_text.chars().take(LONGEST_VERSION).collect() });
         };
+        // A value that is no text cannot come from an API server.
+        let uid_hash = fnv1a(&required_text(&bytes, span(reading.uid), "metadata.uid").unwrap_or_default());
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
         let mut unknown = Vec::new();
         let mut room = MOST_VALUE_BYTES;
@@ -391,6 +396,7 @@ impl Extractor {
             // Without the quotes.
             version_span: short(version_value.start + 1)..short(version_value.end - 1),
             metadata_span: short(metadata.start)..short(metadata.end),
+            uid_hash,
             bytes,
         })
     }

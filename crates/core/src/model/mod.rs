@@ -5,12 +5,13 @@
 //! amount of bytes in the form of a Kubernetes quantity. [`shares`] divides a quantity between users, and
 //! [`fair_queue`] decides which user is next. [`mod@quote`] quotes texts in messages, and [`percent`] decodes URLs.
 //! [`float`] prints numbers as Go does, [`moment`] reads times as Go does, and [`object_meta`] names the members of
-//! ObjectMeta. [`own_groups`] has the names of fieldcache's own API groups. This module does not depend on JSON or
-//! selectors.
+//! ObjectMeta. [`own_groups`] has the names of fieldcache's own API groups, and [`fnv`] is the hash of shards. This
+//! module does not depend on JSON or selectors.
 
 pub mod fair_queue;
 pub mod float;
 pub mod flow;
+pub mod fnv;
 pub mod gvr;
 pub mod key;
 pub mod moment;
@@ -27,6 +28,7 @@ pub mod version;
 #[cfg(test)]
 mod tests;
 
+pub use fnv::fnv1a;
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
 pub use moment::Moment;

@@ -138,4 +138,6 @@ pub struct Record {
     pub version_span: Range<u32>,
     /// The range in `bytes` of the whole value of `metadata`, with its braces.
     pub metadata_span: Range<u32>,
+    /// The hash of metadata.uid, which decides about its shard: [`super::fnv1a`]. That of an empty text without a uid.
+    pub uid_hash: u64,
 }

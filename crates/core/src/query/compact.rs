@@ -8,11 +8,12 @@
 //! walked once for each label or value.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::selection::{FieldTerm, Selection};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
-use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, SortedValues};
+use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, Shard, SortedValues};
 use crate::store::Object;
 
 /// Up to this many keys or values are each searched in an object. For more, the labels or values of the object are
@@ -46,6 +47,7 @@ pub struct CompactSelection {
     labels: u32,
     /// The number of requirements on fields.
     fields: u32,
+    shard: Option<Arc<Shard>>,
 }
 
 /// The code of a field is in the upper half of the code of a requirement.
@@ -144,6 +146,7 @@ impl CompactSelection {
             has_namespace: selection.namespace.is_some(),
             labels: u32::try_from(selection.labels.requirements.len()).unwrap_or(u32::MAX),
             fields: u32::try_from(selection.fields.len()).unwrap_or(u32::MAX),
+            shard: selection.shard.clone(),
         }
     }
 
@@ -154,7 +157,7 @@ impl CompactSelection {
 
     /// Memory on the heap, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.text.len() + size_of_val(&*self.codes)
+        self.text.len() + size_of_val(&*self.codes) + self.shard.as_ref().map_or(0, |shard| shard.held_bytes())
     }
 }
 
@@ -286,6 +289,9 @@ impl Selects for CompactSelection {
     fn selects(&self, object: &Object) -> bool {
         let mut reader = Reader { text: &self.text, codes: self.codes.iter(), begin: 0 };
         if self.has_namespace && reader.text() != object.namespace() {
+            return false;
+        }
+        if self.shard.as_ref().is_some_and(|shard| !shard.selects(object.uid_hash(), object.namespace())) {
             return false;
         }
         // An object with very many labels has a table, in which each key is searched.

@@ -73,8 +73,9 @@ impl Explanation {
         let of_fields = selection.fields.iter().filter(|term| term.field != FieldRef::Empty).map(PlanTerm::Field);
         let of_labels = selection.labels.requirements.iter().map(PlanTerm::Label);
         let namespace = selection.namespace.as_deref().map(PlanTerm::Namespace);
-        let parts: Vec<String> =
-            of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
+        let shard = selection.shard.as_deref().map(PlanTerm::Shard);
+        let operands = of_fields.chain(of_labels).chain(namespace).chain(shard);
+        let parts: Vec<String> = operands.map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
         Explanation { plan, candidates: None, ..Explanation::new(selection, state, fields, work).await }
     }

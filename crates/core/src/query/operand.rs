@@ -2,7 +2,7 @@
 
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
-use crate::selector::LabelRequirement;
+use crate::selector::{LabelRequirement, Shard};
 
 /// The requirement that one set of a plan represents.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,7 @@ pub(super) enum PlanTerm<'a> {
     Field(&'a FieldTerm),
     Label(&'a LabelRequirement),
     Namespace(&'a str),
+    Shard(&'a Shard),
 }
 
 impl PlanTerm<'_> {
@@ -18,6 +19,7 @@ impl PlanTerm<'_> {
         match self {
             PlanTerm::Namespace(namespace) => format!("metadata.namespace={namespace}"),
             PlanTerm::Label(requirement) => requirement.to_string(),
+            PlanTerm::Shard(shard) => shard.to_string(),
             PlanTerm::Field(term) => {
                 let label = match term.field {
                     FieldRef::Name => "metadata.name",

@@ -242,19 +242,24 @@ impl Listing {
                         Bound::Excluded(key) => Bound::Excluded(key.as_str()),
                         Bound::Unbounded => Bound::Unbounded,
                     };
-                    for (slot, object) in self.snapshot.range(bound).take(STEP) {
+                    for slot in self.snapshot.slots_from(bound).take(STEP) {
+                        if within.as_ref().is_some_and(|within| !within.contains(slot)) {
+                            last = Some(slot);
+                            continue;
+                        }
+                        let Some(object) = self.snapshot.object(slot) else { continue };
                         let key = object.key();
                         if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.starts_with(prefix)) {
                             // Keys of one namespace are adjacent; the first key of another namespace ends them.
                             last = None;
                             break;
                         }
-                        last = Some(object.clone());
-                        let selected = within.as_ref().is_none_or(|within| within.contains(slot));
-                        if selected && !self.rewind.hidden().contains(slot) {
+                        last = Some(slot);
+                        if !self.rewind.hidden().contains(slot) {
                             self.ready.push_back(object.clone());
                         }
                     }
+                    let last = last.and_then(|slot| self.snapshot.object(slot));
                     match last {
                         Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {

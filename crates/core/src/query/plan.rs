@@ -21,11 +21,11 @@ use super::operand::PlanTerm;
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
-use crate::model::{FieldIndex, Key};
-use crate::selector::{LabelRequirement, Operator, TestedValues};
+use crate::model::{FieldIndex, Key, fnv1a};
+use crate::selector::{LabelRequirement, Operator, Shard, ShardKey, TestedValues};
 use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
-use crate::store::{IndexedPart, Snapshot};
+use crate::store::{IndexedPart, ShardIndex, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set. A test costs some ten
 /// nanoseconds, a union at least an allocation for each list.
@@ -92,6 +92,8 @@ enum Slots<'a> {
     Union(Lists<'a>, Option<&'a SlotSet>),
     /// A set that was computed for this plan, because the index has no lists for it.
     Computed(RoaringBitmap),
+    /// The objects of a shard of uids, from the index of their hashes.
+    Shard { shard: &'a Shard, index: &'a ShardIndex, snapshot: &'a Snapshot },
 }
 
 /// Where the lists of a set are in the index. They are looked up again when the set is used, and never stored. A
@@ -109,6 +111,8 @@ enum Lists<'a> {
     LabelPresent(&'a str),
     /// All values of the key that the operator accepts.
     LabelAccepted(&'a str, &'a Operator),
+    /// All namespaces whose hash is in the shard.
+    NamespacesOf(&'a Shard),
 }
 
 impl<'a> Lists<'a> {
@@ -134,6 +138,10 @@ impl<'a> Lists<'a> {
             Lists::LabelAccepted(key, operator) => {
                 let values = postings.label_values(key);
                 Box::new(values.map(|(value, posting)| operator.accepts(value).then_some(posting)))
+            }
+            Lists::NamespacesOf(shard) => {
+                let namespaces = postings.namespaces();
+                Box::new(namespaces.map(|(name, posting)| shard.contains(fnv1a(name)).then_some(posting)))
             }
         }
     }
@@ -171,6 +179,17 @@ impl<'a> Set<'a> {
     async fn to_bitmap(&self, postings: &'a Postings, work: &mut Work) -> RoaringBitmap {
         match &self.slots {
             Slots::Computed(slots) => slots.clone(),
+            Slots::Shard { shard, index, .. } => {
+                let mut set = RoaringBitmap::new();
+                for range in shard.ranges() {
+                    work.spend(STEPS_OF_LOOKUP).await;
+                    for slot in index.slots(range.first, range.last) {
+                        set.insert(slot);
+                        work.spend(1).await;
+                    }
+                }
+                set
+            }
             Slots::Union(lists, incomplete) => {
                 let mut set = RoaringBitmap::new();
                 for posting in lists.postings(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
@@ -188,8 +207,19 @@ impl<'a> Set<'a> {
     async fn intersect(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         match &self.slots {
             Slots::Computed(slots) => *candidates &= slots,
+            Slots::Shard { shard, snapshot, .. } if candidates.len() < self.cost => {
+                let mut selected = RoaringBitmap::new();
+                for slot in &*candidates {
+                    let object = snapshot.object(slot);
+                    if object.is_some_and(|object| shard.selects(object.uid_hash(), object.namespace())) {
+                        selected.insert(slot);
+                    }
+                    work.spend(STEPS_OF_LOOKUP).await;
+                }
+                *candidates = selected;
+            }
             Slots::Union(Lists::One(Posting::Set(slots)), None) => slots.intersect(candidates),
-            Slots::Union(..) => *candidates &= self.to_bitmap(postings, work).await,
+            Slots::Union(..) | Slots::Shard { .. } => *candidates &= self.to_bitmap(postings, work).await,
         }
         work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
     }
@@ -233,6 +263,9 @@ impl<'a> QueryPlan<'a> {
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
             let lists = snapshot.postings().namespace(namespace).map_or(Lists::None, Lists::One);
             plan.include.push(Set::union(lists, snapshot.postings(), PlanTerm::Namespace(namespace), work).await);
+        }
+        if let Some(shard) = &selection.shard {
+            plan.add_shard(shard, work).await;
         }
         plan.include.sort_by_key(|set| set.cost);
         plan.selects_nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
@@ -366,6 +399,47 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, postings, about, work).await
     }
 
+    /// Adds the set of a shard.
+    async fn add_shard(&mut self, shard: &'a Shard, work: &mut Work) {
+        let (snapshot, postings, about) = (self.snapshot, self.snapshot.postings(), PlanTerm::Shard(shard));
+        let set = match shard.key() {
+            ShardKey::Namespace if postings.namespaced().is_empty() => {
+                // All objects are cluster-scoped, so all have the same hash.
+                self.selects_nothing |= !shard.contains(fnv1a(""));
+                return;
+            }
+            ShardKey::Namespace => Set::union(Lists::NamespacesOf(shard), postings, about, work).await,
+            ShardKey::Uid => {
+                build_shard_index(snapshot, work).await;
+                match snapshot.shards() {
+                    Some(index) => {
+                        let mut cost = 0;
+                        for range in shard.ranges() {
+                            cost += index.count(range.first, range.last);
+                            work.spend(STEPS_OF_LOOKUP + index.leaves() as u64).await;
+                        }
+                        let lists = shard.ranges().len() as u64;
+                        Set { slots: Slots::Shard { shard, index, snapshot }, cost, lists, about }
+                    }
+                    None => Set::computed(self.slots_of_shard(shard, work).await, about),
+                }
+            }
+        };
+        self.include.push(set);
+    }
+
+    /// The slots of a shard of uids, without an index: every object is tested.
+    async fn slots_of_shard(&self, shard: &Shard, work: &mut Work) -> RoaringBitmap {
+        let mut slots = RoaringBitmap::new();
+        for (slot, object) in self.snapshot.range(Bound::Unbounded) {
+            if shard.contains(object.uid_hash()) {
+                slots.insert(slot);
+            }
+            work.spend(STEPS_OF_LOOKUP).await;
+        }
+        slots
+    }
+
     /// Adds the set for a requirement on a label.
     async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
         let key = &*requirement.key;
@@ -469,6 +543,22 @@ impl<'a> QueryPlan<'a> {
             (parts, _) => parts.join(" & "),
         }
     }
+}
+
+/// Builds the index of the hashes of uids in a snapshot that has none, unless another request builds it.
+async fn build_shard_index(snapshot: &Snapshot, work: &mut Work) {
+    if snapshot.shards().is_some() {
+        return;
+    }
+    let Some(permit) = snapshot.want_shards() else { return };
+    let mut index = ShardIndex::default();
+    for slot in snapshot.occupied().to_bitmap() {
+        if let Some(object) = snapshot.object(slot) {
+            index.insert(object.uid_hash(), slot);
+        }
+        work.spend(STEPS_OF_OBJECT).await;
+    }
+    permit.set(index);
 }
 
 /// The steps to test one object.

@@ -34,10 +34,7 @@ impl Listing {
             Walk::Order { from, within: Some(slots) } => {
                 let mut count = 0;
                 let from = from.as_ref().map(|key| key.as_str());
-                for (slot, object) in snapshot.range(from) {
-                    if namespace_prefix.as_deref().is_some_and(|prefix| !object.key().starts_with(prefix)) {
-                        break;
-                    }
+                for slot in snapshot.slots_from(from) {
                     count += u64::from(slots.contains(slot) && !rewind.hidden().contains(slot));
                     work.spend(1).await;
                 }

@@ -1,9 +1,10 @@
-//! The selection of a request: namespace, labels, fields.
+//! The selection of a request: namespace, labels, fields, shard.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::extract::FieldRef;
-use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, TestedValues};
+use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, Shard, TestedValues};
 use crate::store::Object;
 
 /// A requirement on a field whose label `extract::Extractor` has resolved. Field selectors of requests compare with one
@@ -25,6 +26,8 @@ pub struct Selection {
     pub labels: LabelSelector,
     /// Field requirements.
     pub fields: Vec<FieldTerm>,
+    /// Only objects of this shard; `None`: all.
+    pub shard: Option<Arc<Shard>>,
 }
 
 /// How objects are found.
@@ -47,9 +50,9 @@ impl AccessPath {
 }
 
 impl Selection {
-    /// Whether the selection has a label or field requirement. A namespace does not count.
+    /// Whether the selection has a label or field requirement, or a shard. A namespace does not count.
     pub fn is_selective(&self) -> bool {
-        !self.labels.requirements.is_empty() || !self.fields.is_empty()
+        !self.labels.requirements.is_empty() || !self.fields.is_empty() || self.shard.is_some()
     }
 
     /// The approximate memory of the requirements, in bytes.
@@ -61,14 +64,17 @@ impl Selection {
             size_of_val(requirement) + TEXT + requirement.key.len() + texts(requirement.operator.listed())
         });
         let fields = self.fields.iter().map(|term| size_of_val(term) + texts(term.operator.listed()));
-        labels.sum::<usize>() + fields.sum::<usize>()
+        let shard = self.shard.as_ref().map_or(0, |shard| shard.held_bytes());
+        labels.sum::<usize>() + fields.sum::<usize>() + shard
     }
 
     /// How the selected objects are found: through an index, or by a scan because nothing narrows the selection.
     pub fn access(&self) -> AccessPath {
         let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.matches_absent();
-        let narrowed =
-            self.namespace.is_some() || !self.labels.requirements.is_empty() || self.fields.iter().any(narrows);
+        let narrowed = self.namespace.is_some()
+            || !self.labels.requirements.is_empty()
+            || self.fields.iter().any(narrows)
+            || self.shard.is_some();
         if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
@@ -78,6 +84,7 @@ impl Selection {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
+            && self.shard.as_ref().is_none_or(|shard| shard.selects(object.uid_hash(), object.namespace()))
     }
 }
 

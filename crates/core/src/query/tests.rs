@@ -3,6 +3,7 @@
 mod compact;
 mod explain;
 mod many;
+mod shards;
 mod work;
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -12,6 +13,7 @@ use super::work::at_once;
 use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, QueryPlan, Selection, State, Work};
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Record, Version};
+use crate::selector::shard::arbitrary::shards;
 use crate::selector::{FieldSelector, LabelSelector, OperatorName};
 use crate::store::tests::record;
 use crate::store::{HistoryLimits, Object, Snapshot, Store};
@@ -55,6 +57,7 @@ fn a_plan_starts_with_the_smallest_list() {
         namespace: Some("a".to_owned()),
         labels: LabelSelector::parse("tier=web,app=shop,!old").unwrap(),
         fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "blue")],
+        shard: None,
     };
     assert_eq!(
         at_once(QueryPlan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
@@ -101,6 +104,7 @@ fn fields_are_compared_byte_by_byte() {
             namespace: None,
             labels: LabelSelector::default(),
             fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), requirement.operator)],
+            shard: None,
         };
         let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
         let object = snapshot.get("a/x").unwrap();
@@ -130,6 +134,7 @@ fn names_and_namespaces_are_looked_up() {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::default(),
             fields: fields.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
+            shard: None,
         };
         let found = names(Listing::new(State::current(store.snapshot()), &selection, None));
         assert_eq!(found, expected, "{why}");
@@ -266,11 +271,13 @@ fn selections() -> impl Strategy<Value = Selection> {
             (field, operator, value).prop_map(|(field, operator, value)| term(field, operator, value)),
             0..3,
         ),
+        proptest::option::weighted(0.3, shards((0..40).map(|index| format!("a/n{index}")).collect())),
     )
-        .prop_map(|(namespace, labels, fields)| Selection {
+        .prop_map(|(namespace, labels, fields, shard)| Selection {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::parse(&labels.join(",")).unwrap(),
             fields,
+            shard,
         })
 }
 

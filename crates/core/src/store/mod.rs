@@ -7,7 +7,8 @@
 //!
 //! [`object`] is a stored object; `object_encoder` creates it, `dictionary` compresses it, and `decompression_cache`
 //! caches frequently read ones. `order` is the order of a list. [`postings`] are the indexes, made of `labels`, `terms`
-//! and [`slots`]; [`indexed`] decides which objects are completely indexed. `relist` applies a full list, which
+//! and [`slots`]; [`indexed`] decides which objects are completely indexed.
+//! [`shards`] is the index of the hashes of uids. `relist` applies a full list, which
 //! `pending_list` collects. [`history`] has the recent changes, and [`rewind`] reverts them for a read at an earlier
 //! version. [`pins`] bounds the memory of past states that readers reference. `heap` computes memory. This module
 //! receives values, never JSON, paths or selectors.
@@ -27,6 +28,7 @@ pub mod pins;
 pub mod postings;
 mod relist;
 pub mod rewind;
+pub mod shards;
 pub mod slots;
 pub mod snapshot;
 mod terms;
@@ -43,5 +45,6 @@ pub use pins::{Pinned, PinnedValue, Revocation};
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{RelistMode, RelistOutcome};
 pub use rewind::Rewind;
+pub use shards::{IndexPermit, ShardIndex};
 pub use snapshot::{Snapshot, Usage};
 pub use writer::{Store, WriteOutcome};

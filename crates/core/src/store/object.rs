@@ -27,6 +27,8 @@ pub struct Object(ThinArc<Head, u8>);
 /// The data that is read without the bytes.
 struct Head {
     version: Version,
+    /// See [`Object::uid_hash`].
+    uid_hash: u64,
     layout: Arc<Layout>,
     /// Length of the JSON in bytes, before compression.
     plain_length: u32,
@@ -130,6 +132,7 @@ impl Object {
         packed.extend_from_slice(stored);
         let head = Head {
             version: record.version,
+            uid_hash: record.uid_hash,
             layout,
             plain_length: short(record.bytes.len()),
             metadata_start: record.metadata_span.start,
@@ -152,6 +155,7 @@ impl Object {
         packed.extend_from_slice(json);
         let head = Head {
             version: self.version(),
+            uid_hash: self.uid_hash(),
             layout: Arc::default(),
             plain_length: short(json.len()),
             metadata_start: short(metadata.start),
@@ -215,6 +219,12 @@ impl Object {
     /// metadata.resourceVersion.
     pub fn version(&self) -> Version {
         self.head().version
+    }
+
+    /// The hash of metadata.uid, which decides about its shard: [`crate::model::fnv1a`]. It is stored, because the uid
+    /// is only in the compressed JSON.
+    pub fn uid_hash(&self) -> u64 {
+        self.head().uid_hash
     }
 
     /// The value of a label; `None` if the object does not have the label.

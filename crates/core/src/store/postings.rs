@@ -43,6 +43,8 @@ pub enum Attribute {
     Labels,
     /// The namespace of the object.
     Namespace,
+    /// The hash of metadata.uid, which has no posting lists: see `shards`.
+    UidHash,
 }
 
 /// The contents of the index of one attribute.

@@ -10,7 +10,8 @@ use super::lengths::Lengths;
 use super::object::Object;
 use super::order::Order;
 use super::pins::{PinnedValue, Pins};
-use super::postings::{AttributeUsage, Postings};
+use super::postings::{Attribute, AttributeUsage, Postings};
+use super::shards::{IndexPermit, ShardIndex, Shards};
 use super::slots::SlotSet;
 use crate::model::Version;
 
@@ -29,6 +30,7 @@ pub struct Snapshot {
     /// The slots that are not free.
     pub(super) occupied: Arc<SlotSet>,
     pub(super) postings: Arc<Postings>,
+    pub(super) shards: Shards,
     pub(super) history: History,
     /// Sum of the sizes of all objects as JSON.
     pub(super) json_bytes: u64,
@@ -59,7 +61,7 @@ pub struct Usage {
     pub history_changes: u64,
     /// History, with the previous states that only it references.
     pub history_bytes: u64,
-    /// The index of each field, of all labels, and of the namespace.
+    /// The index of each field, of all labels, of the namespace, and of the hashes of uids.
     pub attributes: Vec<AttributeUsage>,
 }
 
@@ -111,6 +113,12 @@ impl Snapshot {
 
     /// Memory of the store. Walks the index: for a scrape of metrics, not for a request.
     pub fn usage(&self) -> Usage {
+        let mut attributes = self.postings.usage();
+        attributes.extend(self.shards().map(|shards| AttributeUsage {
+            attribute: Attribute::UidHash,
+            values: shards.len() as u64,
+            bytes: shards.held_bytes() as u64,
+        }));
         Usage {
             objects: self.len() as u64,
             json_bytes: self.json_bytes,
@@ -119,7 +127,7 @@ impl Snapshot {
             order_bytes: (self.order.held_bytes() + self.objects.len() * size_of::<usize>()) as u64,
             history_changes: self.history.len() as u64,
             history_bytes: self.history.held_bytes(),
-            attributes: self.postings.usage(),
+            attributes,
         }
     }
 
@@ -153,9 +161,25 @@ impl Snapshot {
         &self.postings
     }
 
+    /// The index of the hashes of uids; `None` if it has not been built. See [`Snapshot::want_shards`].
+    pub fn shards(&self) -> Option<&ShardIndex> {
+        self.shards.index()
+    }
+
+    /// Asks for the index of the hashes of uids. Returns the permit to build it for this snapshot; `None` while another
+    /// reader has the permit. A writer that changes the store while a reader has the permit builds the index too.
+    pub fn want_shards(&self) -> Option<IndexPermit> {
+        self.shards.want()
+    }
+
     /// Slots and objects in list order, from a key on.
     pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Object)> {
         self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
+    }
+
+    /// Slots in list order, from a key on. Does not read the objects, except a few to find the key.
+    pub fn slots_from(&self, from: Bound<&str>) -> impl Iterator<Item = u32> {
+        self.order.range(from, |slot| self.key(slot))
     }
 
     /// The number of keys before `key`.

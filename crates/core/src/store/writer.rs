@@ -215,14 +215,14 @@ impl Store {
     }
 
     /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and
-    /// `after` are the object's states; `None`: it does not exist.
-    fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
+    /// `after` are the object's states; `None`: it does not exist. `is_other_shard`: the index of shards changed.
+    fn retire(&mut self, before: Option<&Object>, after: Option<&Object>, is_other_shard: bool) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => 0,
             _ => terms(before) + terms(after),
         };
-        let bytes = before.map_or(0, Object::held_bytes) + NODE * (1 + changed);
+        let bytes = before.map_or(0, Object::held_bytes) + NODE * (1 + changed + usize::from(is_other_shard));
         self.current.pins.retire(bytes as u64);
         self.current.retired = self.current.pins.retired();
     }
@@ -237,6 +237,9 @@ impl Store {
             // Slots are 32 bits wide because roaring's are; etcd stores far fewer objects.
             u32::try_from(current.objects.len() - 1).unwrap_or(u32::MAX)
         });
+        let previous = existing.and_then(|slot| current.objects.get(slot as usize)).and_then(Option::as_ref);
+        let stored = current.objects.iter().map(Option::as_ref);
+        let is_other_shard = current.shards.change(slot, previous, Some(&object), stored);
         let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| existing.is_some());
         if existing.is_none() {
             let objects = &current.objects;
@@ -254,7 +257,7 @@ impl Store {
             current.lengths.remove(before.length());
             current.held_bytes -= before.held_bytes() as u64;
         }
-        self.retire(before.as_ref(), Some(&object));
+        self.retire(before.as_ref(), Some(&object), is_other_shard);
         before
     }
 
@@ -263,6 +266,8 @@ impl Store {
         let current = &mut self.current;
         let objects = &current.objects;
         let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
+        let previous = objects.get(slot as usize).and_then(Option::as_ref);
+        let is_other_shard = current.shards.change(slot, previous, None, objects.iter().map(Option::as_ref));
         let object = current.objects.set(slot as usize, None)?;
         Arc::make_mut(&mut current.postings).index(slot, Some(&object), None);
         current.json_bytes -= object.length() as u64;
@@ -273,7 +278,7 @@ impl Store {
         if let Some(relist) = &mut self.relist {
             relist.forget(slot);
         }
-        self.retire(Some(&object), None);
+        self.retire(Some(&object), None, is_other_shard);
         self.free_slots.push(slot);
         Some(object)
     }

@@ -1,7 +1,9 @@
 //! The event of a change for one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
 //!
-//! [`transition`] decides; [`subscription_index`] finds the subscriptions that a change may concern.
+//! [`transition`] decides; [`subscription_index`] finds the subscriptions that a change may concern;
+//! `hash_ranges` finds those of shards.
 
+mod hash_ranges;
 pub mod subscription_index;
 #[cfg(test)]
 mod tests;

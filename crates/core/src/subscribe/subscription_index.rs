@@ -1,7 +1,7 @@
 //! Finds the subscriptions that a change may concern, so that a change costs only those.
 //!
 //! Each subscription is stored under one key: the narrowest property that every object of its selection has. Examples
-//! are a name, the value of a field, or one of a few values of a label. A change looks up the properties of its object
+//! are a name, the value of a field, one of a few values of a label, or a range of hashes. A change looks up the properties of its object
 //! before and after. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection
 //! that only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a
 //! collision costs one more decision. The registry wakes the watches and tracks which changes they have not yet
@@ -10,10 +10,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
+use super::hash_ranges;
 use crate::extract::FieldRef;
-use crate::model::FieldIndex;
+use crate::model::{FieldIndex, fnv1a};
 use crate::query::Selection;
-use crate::selector::TestedValues;
+use crate::selector::{HashRange, Shard, ShardKey, TestedValues};
 use crate::store::{Change, Object};
 
 /// The number of a subscription, assigned by the owner of the index.
@@ -169,6 +170,8 @@ enum Map {
     /// The list of a label with any value, by the hash of its key.
     LabelPresent(u64),
     Namespaces,
+    /// Blocks of hashes, by what is hashed.
+    Shards(ShardKey),
     /// None: the selection is always empty.
     Nowhere,
     /// The list of subscriptions that are candidates for every change.
@@ -195,6 +198,10 @@ pub struct SubscriptionIndex {
     /// Subscriptions by the hash of the label key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
+    /// Subscriptions of shards of uids, by blocks of hashes: see `hash_ranges`.
+    uid_shards: ByHash,
+    /// The same for shards of namespaces.
+    namespace_shards: ByHash,
     /// Subscriptions that are candidates for every change.
     rest: Subscribers,
 }
@@ -215,6 +222,7 @@ enum IndexKey<'a> {
     Labels(&'a str, &'a [String]),
     LabelPresent(&'a str),
     Namespaces(&'a [String]),
+    Shard(&'a Shard),
     /// The selection is always empty.
     Nowhere,
     /// No property: the selection only excludes, or selects everything.
@@ -262,7 +270,10 @@ impl<'a> IndexKey<'a> {
             };
             best = best.narrower(found);
         }
-        best
+        match &selection.shard {
+            Some(shard) => best.narrower(IndexKey::Shard(shard)),
+            None => best,
+        }
     }
 
     /// The key that fewer changes match.
@@ -280,11 +291,20 @@ impl<'a> IndexKey<'a> {
             IndexKey::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
             IndexKey::Fields(_, values) => 1 + values.len(),
             IndexKey::Labels(_, values) => 2 + values.len(),
+            // Each of many watches that divide a namespace or a label gets its share.
+            IndexKey::Shard(shard) if is_narrow(shard) => MOST_VALUES + 3,
             IndexKey::LabelPresent(_) => MOST_VALUES + 4,
             IndexKey::Namespaces(namespaces) => MOST_VALUES + 4 + namespaces.len(),
+            IndexKey::Shard(_) => usize::MAX - 1,
             IndexKey::Rest => usize::MAX,
         }
     }
+}
+
+/// Whether a shard has at most half of all hashes.
+fn is_narrow(shard: &Shard) -> bool {
+    let hashes: u128 = shard.ranges().iter().map(|HashRange { first, last }| u128::from(last - first) + 1).sum();
+    hashes <= 1 << 63
 }
 
 impl SubscriptionIndex {
@@ -321,6 +341,7 @@ impl SubscriptionIndex {
             IndexKey::Labels(key, values) => (Map::Label(self.hash(key)), hashes(values)),
             IndexKey::LabelPresent(key) => (Map::LabelPresent(self.hash(key)), [].into()),
             IndexKey::Namespaces(names) => (Map::Namespaces, hashes(names)),
+            IndexKey::Shard(shard) => (Map::Shards(shard.key()), hash_ranges::covering(shard.ranges())),
             IndexKey::Rest => (Map::Rest, [].into()),
         };
         StoredKeys { map, texts }
@@ -336,6 +357,8 @@ impl SubscriptionIndex {
             Map::Field(index) => self.field(index),
             Map::Label(key) => &mut self.labels.entry(key).or_default().values,
             Map::Namespaces => &mut self.namespaces,
+            Map::Shards(ShardKey::Uid) => &mut self.uid_shards,
+            Map::Shards(ShardKey::Namespace) => &mut self.namespace_shards,
         };
         stored.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
     }
@@ -369,6 +392,8 @@ impl SubscriptionIndex {
             Map::Nowhere | Map::Rest => {}
             Map::Names => sweep(&mut self.names),
             Map::Namespaces => sweep(&mut self.namespaces),
+            Map::Shards(ShardKey::Uid) => sweep(&mut self.uid_shards),
+            Map::Shards(ShardKey::Namespace) => sweep(&mut self.namespace_shards),
             Map::Field(index) => {
                 sweep(self.field(index));
                 self.fields.retain(|(_, values)| !values.is_empty());
@@ -392,6 +417,14 @@ impl SubscriptionIndex {
         if let Some(object) = after.or(before) {
             self.extend(touched, &self.names, object.name());
             self.extend(touched, &self.namespaces, object.namespace());
+            if !self.namespace_shards.is_empty() {
+                extend_around(touched, &self.namespace_shards, fnv1a(object.namespace()));
+            }
+        }
+        if !self.uid_shards.is_empty() {
+            let (after, before) = (after.map(Object::uid_hash), before.map(Object::uid_hash));
+            let hashes = after.into_iter().chain(before.filter(|hash| Some(*hash) != after));
+            hashes.for_each(|hash| extend_around(touched, &self.uid_shards, hash));
         }
         if let Some(object) = after {
             self.candidates_by_values(object, None, touched);
@@ -445,4 +478,9 @@ impl SubscriptionIndex {
             touched.extend(subscribers);
         }
     }
+}
+
+/// Adds the subscribers of the blocks around a hash.
+fn extend_around(touched: &mut Candidates, map: &ByHash, hash: u64) {
+    hash_ranges::around(hash).filter_map(|block| map.get(&block)).for_each(|subscribers| touched.extend(subscribers));
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::crd::Crd;
 use crate::extract::{Extractor, FieldRef, InvalidObject};
-use crate::model::{FieldIndex, Version};
+use crate::model::{FieldIndex, Version, fnv1a};
 
 /// A definition with one version, `v1`, of the given schema and paths.
 pub(super) fn crd(scope: &str, schema: serde_json::Value, paths: &[&str]) -> Crd {
@@ -50,6 +50,21 @@ fn a_record_has_key_version_labels_values_and_spans() {
     assert_eq!(&record.bytes[version], b"17");
     let metadata = record.metadata_span.start as usize..record.metadata_span.end as usize;
     assert!(record.bytes[metadata.clone()].starts_with(b"{\"name\"") && record.bytes[metadata].ends_with(b"\"17\"}"));
+}
+
+#[test]
+fn a_record_has_the_hash_of_its_uid() {
+    for (uid, expected, why) in [
+        ("", "", "none"),
+        (r#","uid":"2f6d6bd2-6f0a""#, "2f6d6bd2-6f0a", "a uid"),
+        (r#","uid":"\u0061b""#, "ab", "with an escape"),
+        (r#","uid":"a","uid":"b""#, "b", "the last one counts"),
+        (r#","uid":null"#, "", "null"),
+        (r#","uid":5"#, "", "no text"),
+    ] {
+        let object = format!(r#"{{"metadata":{{"name":"a","namespace":"n","resourceVersion":"1"{uid}}}}}"#);
+        assert_eq!(shirts().extract(Bytes::from(object)).unwrap().uid_hash, fnv1a(expected), "{why}");
+    }
 }
 
 #[test]

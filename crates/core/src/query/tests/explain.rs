@@ -97,6 +97,7 @@ fn explanations_show_the_lookups_and_their_counts() {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::parse(labels).unwrap(),
             fields: terms.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
+            shard: None,
         };
         let found = explained(&selection, &State::current(store.snapshot()), &fields());
         let bytes = bytes.map(|objects: u64| objects * object_bytes);

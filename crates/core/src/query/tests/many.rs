@@ -105,6 +105,7 @@ fn selections() -> impl Strategy<Value = Selection> {
         namespace,
         labels: LabelSelector::parse(&labels.join(",")).unwrap(),
         fields,
+        shard: None,
     })
 }
 

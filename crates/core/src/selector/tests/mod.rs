@@ -1,9 +1,10 @@
-//! Label selectors, field selectors, their JSON forms, and the syntax of labels.
+//! Label selectors, field selectors, shard selectors, their JSON forms, and the syntax of labels.
 
 mod documentation;
 mod field;
 mod label;
 mod operator;
+mod shard;
 mod syntax;
 mod wire;
 

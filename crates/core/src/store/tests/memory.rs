@@ -5,8 +5,8 @@
 use allocation_counter::measure;
 
 use super::{record, record_of_many};
-use crate::model::{Record, Version};
-use crate::store::{HistoryLimits, Store};
+use crate::model::{Record, Version, fnv1a};
+use crate::store::{HistoryLimits, ShardIndex, Store};
 
 /// The memory of these objects by the allocator's count, and by the store's own.
 fn taken(records: &[Record], updates: &[Record]) -> (u64, u64) {
@@ -104,4 +104,23 @@ fn a_label_that_one_object_has_costs_little_more_than_its_text() {
         let each = (with - without) / (count * number) as u64;
         assert!(each <= most, "{each} bytes for each of {count} labels of {number} objects, {why}");
     }
+}
+
+#[test]
+fn an_index_of_shards_is_counted_and_takes_few_bytes() {
+    const OBJECTS: u64 = 50_000;
+    let mut built = ShardIndex::default();
+    let measured = measure(|| {
+        for number in 0..OBJECTS {
+            built.insert(fnv1a(&format!("{number:x}-{number}")), number as u32);
+        }
+        // Some objects go, in the order in which they came.
+        (0..OBJECTS / 4).for_each(|number| built.remove(fnv1a(&format!("{number:x}-{number}")), number as u32));
+    });
+    let (measured, counted) = (u64::try_from(measured.bytes_current).unwrap(), built.held_bytes() as u64);
+    assert!(
+        counted * 100 >= measured * 90 && counted * 100 <= measured * 130,
+        "{counted} counted, {measured} allocated"
+    );
+    assert!(counted <= 24 * built.len() as u64, "{counted} bytes for {} objects", built.len());
 }

@@ -15,7 +15,7 @@ mod work;
 
 use super::postings::Posting;
 use super::{Change, HistoryLimits, RelistOutcome, Store, WriteOutcome};
-use crate::model::{FieldIndex, IndexedValues, Key, Record, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Version, fnv1a};
 
 /// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
 pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &[&str]) -> Record {
@@ -29,6 +29,7 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
         texts: IndexedValues::new(labels.iter().copied(), (0..).map(FieldIndex).zip(values.iter().copied())),
         metadata_span: "{\"metadata\":".len() as u32..bytes.len() as u32 - 1,
         version_span: start..start + digits.len() as u32,
+        uid_hash: fnv1a(key),
         bytes: Bytes::from(bytes),
     }
 }

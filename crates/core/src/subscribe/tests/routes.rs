@@ -1,6 +1,7 @@
 //! The candidates of a change, compared with a test of every subscription.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::{Just, Strategy, prop_oneof};
@@ -8,9 +9,10 @@ use proptest::sample::select;
 use proptest::{option, prop_assert, prop_assert_eq, proptest};
 
 use crate::extract::FieldRef;
-use crate::model::{FieldIndex, Key, Version};
+use crate::model::{FieldIndex, Key, Record, Version, fnv1a};
 use crate::query::{CompactSelection, FieldTerm, Selection};
-use crate::selector::{LabelSelector, Operator, OperatorName};
+use crate::selector::shard::arbitrary::shards;
+use crate::selector::{LabelSelector, Operator, OperatorName, Shard};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
 use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionId, SubscriptionIndex};
@@ -32,11 +34,14 @@ fn selection() -> impl Strategy<Value = Selection> {
     let term = (field, operator, select(VALUES.to_vec())).prop_map(|(field, operator, value)| {
         FieldTerm::new(field, operator.with_values(vec![value.to_owned()]).unwrap())
     });
-    (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3)).prop_map(
-        |(namespace, labels, fields)| Selection {
+    let keys = ["a", "b"].iter().flat_map(|namespace| ["a", "b", "c"].map(|name| format!("{namespace}/{name}")));
+    let shard = option::weighted(0.5, shards(keys.chain(["a".to_owned()]).collect()));
+    (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3), shard).prop_map(
+        |(namespace, labels, fields, shard)| Selection {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::parse(labels).unwrap(),
             fields,
+            shard,
         },
     )
 }
@@ -122,6 +127,63 @@ proptest! {
             }
         }
         prop_assert_eq!(format!("{routes:?}"), empty, "nothing is left behind");
+    }
+}
+
+/// The candidates of the creation of an object with this uid, among these shards.
+fn candidates_of(shards: &[Arc<Shard>], uid: &str) -> BTreeSet<SubscriptionId> {
+    let mut routes = SubscriptionIndex::default();
+    for (id, shard) in (0..).zip(shards) {
+        routes.insert(id, &Selection { shard: Some(shard.clone()), ..Selection::default() });
+    }
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    store.apply(&Record { uid_hash: fnv1a(uid), ..record("a/x", 2, &[], &[]) });
+    let snapshot = store.snapshot();
+    let change = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap().clone();
+    candidates(&routes, &change)
+}
+
+#[test]
+fn a_change_touches_only_the_watches_of_its_shard() {
+    let part = u64::MAX / 1000 + 1;
+    let shards: Vec<Arc<Shard>> = (0..1000)
+        .map(|number| {
+            let (start, end) = (part * number, u128::from(part) * (u128::from(number) + 1));
+            let end = end.min(1 << 64);
+            Arc::new(
+                Shard::parse(&format!("shardRange(object.metadata.uid, '0x{start:016x}', '0x{end:016x}')")).unwrap(),
+            )
+        })
+        .collect();
+    let mut touched = 0;
+    for number in 0..200 {
+        let uid = format!("uid-{number}");
+        let found = candidates_of(&shards, &uid);
+        let meant = shards.iter().position(|shard| shard.selects(fnv1a(&uid), "")).unwrap();
+        assert!(found.contains(&(meant as SubscriptionId)), "{uid} is in shard {meant}");
+        touched += found.len();
+    }
+    // Blocks of 16 bits are wider than the shards at their bounds: by a 65th at each end.
+    assert!(touched < 200 + 20, "{touched} candidates of 200 changes");
+}
+
+#[test]
+fn a_shard_of_many_ranges_takes_few_entries() {
+    let calls: Vec<String> = (0..1000u64)
+        .map(|number| {
+            let start = number << 54 | number;
+            format!("shardRange(object.metadata.uid,'0x{start:016x}','0x{:016x}')", start + (1 << 52))
+        })
+        .collect();
+    let shard = Arc::new(Shard::parse(&calls.join("||")).unwrap());
+    let selection = Selection { shard: Some(shard.clone()), ..Selection::default() };
+    let stored = SubscriptionIndex::default().insert(0, &selection);
+    assert!(stored.held_bytes() <= 64 * 104, "{} bytes", stored.held_bytes());
+    for number in 0..100 {
+        let uid = format!("uid-{number}");
+        let is_touched = candidates_of(std::slice::from_ref(&shard), &uid).contains(&0);
+        assert!(is_touched || !shard.selects(fnv1a(&uid), ""), "{uid}");
     }
 }
 
