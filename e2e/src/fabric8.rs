@@ -1,7 +1,7 @@
 //! `make fabric8`: an informer of fabric8's Java client at kube-apiserver, at `serve` and through a View.
 //!
-//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, if the response says so at
-//! once.
+//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, so that a run also has to show
+//! that `serve` accepted WebSockets.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::clients::java;
 use crate::control_plane::{ControlPlane, Settings, kubeconfig};
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
-use crate::http::Client;
+use crate::http::{Client, Endpoint};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 use crate::viewed::Viewed;
@@ -36,7 +36,9 @@ pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
     let resource = Resource::gadgets(&unique::group("fabric8"));
     objects::create_definition(&client, &definition(&resource.group)).await?;
     let argument = resource.argument();
-    let serve = Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&argument])).await?;
+    let file = control_plane.kubeconfig().display().to_string();
+    let arguments = ["--kubeconfig", &file, "--resource", &argument, "--metrics-address", "127.0.0.1:0"];
+    let serve = Box::pin(Fieldcache::serve(arguments.map(str::to_owned))).await?;
     let viewed = Box::pin(Viewed::start(&control_plane, &resource.group, resource.plural())).await?;
     let directory = RunDirectory::create("fabric8")?;
     let (base, authority) = (control_plane.endpoint().base(), control_plane.authority().certificate());
@@ -53,7 +55,29 @@ pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
             .with_context(|| format!("the informer at {name}"))?;
         say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
     }
+    let watches = watches_by_code(&serve, &resource.group).await?;
+    ensure!(watches == ["101"], "watches of these codes, and not only by WebSocket: {watches:?}");
+    say("serve: all of its watches were WebSockets");
     Ok(())
+}
+
+/// The status codes of the watches of a group that have ended at a server.
+async fn watches_by_code(server: &Fieldcache, group: &str) -> Result<Vec<String>> {
+    let address = |line: &str| Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned());
+    let address = server.process().line("the line with the address of the metrics", SOON, address).await?;
+    let metrics = Endpoint::plain(&address)?.client();
+    eventually("a watch has ended", SOON, async || {
+        let text = metrics.get("/metrics").await?.success()?.text();
+        let code = |line: &str| Some(line.split_once("code=\"")?.1.split_once('"')?.0.to_owned());
+        let watches = text.lines().filter(|line| {
+            line.starts_with("fieldcache_request_total{") && line.contains("WATCH") && line.contains(group)
+        });
+        let mut codes: Vec<String> = watches.filter_map(code).collect();
+        codes.dedup();
+        ensure!(!codes.is_empty(), "none so far");
+        Ok(codes)
+    })
+    .await
 }
 
 /// Makes tokens of a ServiceAccount that may do everything. fabric8 does not read the keys of the certificates of tests.

@@ -42,7 +42,7 @@ use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
-use super::{explain, read};
+use super::{explain, read, websocket};
 use crate::flow_control::long_work::{may_read, run_usual};
 use crate::flow_control::seats::UnchargedWork;
 use crate::flow_control::watches::CountedWatch;
@@ -141,7 +141,7 @@ pub(super) async fn answer(
     };
     let bookmarks = options.bookmarks;
     let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
-    let is_compressed = marks_initial_end && accepts_gzip(context.headers);
+    let is_compressed = marks_initial_end && accepts_gzip(context.headers) && !websocket::is_watch(context);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));

@@ -42,3 +42,4 @@ mod self_check;
 mod suites;
 mod tls;
 mod versions;
+mod websocket;
