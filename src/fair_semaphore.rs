@@ -146,16 +146,19 @@ impl<User: Flow> FairSemaphore<User> {
 impl<User: Flow> QueuedPermit<User> {
     /// Waits without a timeout until the permit is granted.
     pub async fn wait(self) -> Permit<User> {
-        // The sender is dropped only after the permit was granted, or with the permit itself.
+        // An error cannot occur: only `Permit::drop` removes the sender, to send or because this permit is dropped.
         let _ = self.granted.await;
         self.permit
     }
 }
 
 impl<User: Flow> Drop for Permit<User> {
+    /// Frees the places and bytes, or leaves the queue, and wakes the requests that get places now.
     fn drop(&mut self) {
         let mut shared = self.semaphore.lock();
         shared.sleeping.remove(&self.ticket);
+        // `cancel` returns `None` for a request that does not wait any more, and so holds places. In both cases, `next`
+        // has the waiting requests that get places now.
         let next = match shared.queue.cancel(&self.user, self.ticket) {
             Some(next) => next,
             None => shared.queue.release(&self.user, self.cost),

@@ -82,7 +82,8 @@ pub struct AuthorizedRequest {
 }
 
 impl AuthorizedRequest {
-    /// A lease for a long response.
+    /// A lease for a long response: the credential and the permissions of this request, to be checked again while the
+    /// response lasts.
     pub fn lease(&self) -> AuthorizationLease {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
     }
@@ -135,7 +136,7 @@ impl AccessControl {
     /// An access control that sends its reviews to the API server of `upstream`.
     ///
     /// # Errors
-    /// If the system has no randomness.
+    /// The system returns no random bytes.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AccessSettings) -> Result<AccessControl, String> {
         let counts = Arc::new(AccessCounters::default());
         let hasher = Arc::new(CacheKeyHasher::new()?);
@@ -195,7 +196,7 @@ impl AccessControl {
         &self.counts
     }
 
-    /// The current certificate authorities.
+    /// The current certificate authorities and front proxies.
     pub fn authentication_config(&self) -> Arc<AuthenticationConfig> {
         self.config.borrow().clone()
     }
@@ -325,6 +326,7 @@ impl AccessControl {
     ) -> Result<RequiredPermissions, AccessError> {
         let decided = view.required_permissions(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
+        // One of the two permissions can be the one that was just denied. It is not reviewed again.
         let known_decision =
             |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));
         let decide = async |about: &Attributes| match known_decision(about) {
@@ -336,6 +338,7 @@ impl AccessControl {
             (Decision::Unavailable(why), _) | (_, Decision::Unavailable(why)) => {
                 Err(AccessError::without_decision(&why))
             }
+            // The caller may use the View, and so may learn which permission is missing.
             (Decision::Allowed, _) => Err(forbidden(identity, &denied, reason)),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {
@@ -361,8 +364,8 @@ impl AccessControl {
         allows_anonymous: bool,
     ) -> Result<(Arc<Identity>, Credential), AccessError> {
         let config = self.authentication_config();
-        // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request. Health checks are
-        // always permitted, so that callers with a certificate learn that the server is not ready.
+        // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request.
+        // Health checks are always permitted, so that callers with a certificate learn that the server is not ready.
         if !allows_anonymous && config.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
             self.counts.count_attempt(AuthenticationMethod::Certificate, AttemptResult::Error);
             return Err(AccessError::AuthoritiesNotLoaded);

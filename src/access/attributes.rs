@@ -1,4 +1,5 @@
-//! A request as authorizers see it, made of its [`RequestInfo`] by the rules of apiserver `endpoints/filters/authorization.go`.
+//! A request as authorizers see it, made of its [`RequestInfo`] by the rules of apiserver
+//! `endpoints/filters/authorization.go`.
 //!
 //! Does not read paths or queries; [`crate::request`] does.
 
@@ -43,7 +44,8 @@ pub struct ResourceAttributes {
 /// Verbs with selectors.
 const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
 
-/// Bytes that are added to the length of each value of a label requirement.
+/// Bytes that are added to the length of each value of a label requirement: a list can have many empty values, and each
+/// of them takes memory in a review.
 const VALUE_BYTES: usize = 8;
 
 impl Attributes {
@@ -53,8 +55,9 @@ impl Attributes {
     /// The path names no resource that could be authorized.
     pub fn from_request(request: &RequestInfo) -> Result<Attributes, Incomplete> {
         let resource = request.resource()?.map(|named| {
+            // Watches by path (`/watch/`) have selectors in some forms only, so upstream authorizes them without
+            // selectors.
             let has_selectors = !named.legacy_watch && WITH_SELECTORS.contains(&&*request.verb);
-            // Watches by path have selectors in some forms only, so upstream authorizes them without selectors.
             let selectors = has_selectors.then(|| request.selectors());
             let fields = selectors.and_then(|selectors| selectors.fields.read());
             let labels = selectors.and_then(|selectors| selectors.labels.read());
@@ -97,15 +100,15 @@ impl Attributes {
         Attributes { verb: "list".to_owned(), path: String::new(), resource: Some(about) }
     }
 
-    /// The permission to get every single check below a health endpoint, as the nonResourceURL `/readyz/*` of a rule
-    /// grants it.
+    /// The permission to get every single check below a health endpoint, such as `readyz`. A rule grants it by the
+    /// nonResourceURL `/readyz/*`.
     pub fn every_check(endpoint: &str) -> Attributes {
         Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
     }
 
-    /// Keeps only the requirements on fields that `is_known`, by resource and path, says the API server knows. Others,
-    /// and those without a key, are not valid in a review. The request is then authorized for more than its response
-    /// contains, never for less.
+    /// Keeps only the requirements on fields that the API server knows. `is_known` returns whether it knows the field
+    /// of a resource with this path. Others, and those without a key, are not valid in a review. The request is then
+    /// authorized for more than its response contains, never for less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {
         let Some(resource) = &mut self.resource else { return };
         if resource.fields.is_empty() {
@@ -157,7 +160,8 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR
 }
 
-/// The permissions that a request needs: those of the request itself, or of the same request in each of some namespaces.
+/// The permissions that a request needs: those of the request itself, or of the same request in each of some
+/// namespaces.
 ///
 /// The attributes of each namespace are made only when their turn comes, one at a time: a caller without any permission
 /// chooses how long they are, and a View how many there are.

@@ -1,4 +1,5 @@
-//! Authentication by front proxy, certificate or token, in kube-apiserver's order. The first one that yields a user wins.
+//! Authentication by front proxy, certificate or token, in kube-apiserver's order. The first one that yields a user
+//! wins.
 //!
 //! A method that fails does not stop the next one (apiserver `authenticatorfactory/delegating.go`,
 //! `authentication/request/union`). A valid token beside an unknown certificate authenticates its user, and so does a
@@ -20,7 +21,8 @@ use super::front_proxy::identity_from_headers;
 use super::identity::Identity;
 use super::tokens::{CachedReview, HeldToken, TokenReviewResult, Tokens, bearer};
 
-/// How long the result of verifying a connection's certificate is cached: signatures are expensive, and certificates expire.
+/// How long the result of verifying a connection's certificate is cached: signatures are expensive, and certificates
+/// expire.
 const KEEP: Duration = Duration::from_secs(10);
 
 /// The other end of a connection.
@@ -41,8 +43,8 @@ struct VerifiedChain {
     is_front_proxy: bool,
     /// The user; `None` if the chain authenticates none.
     user: Option<Arc<Identity>>,
-    /// Whether the chain cannot be read, or does not lead to an authority. False if there are no authorities: the chain
-    /// is then ignored.
+    /// Whether the chain cannot be read, or is rejected as that of a front proxy or as that of a user. It matters only
+    /// if nothing authenticates the request. False if there are no authorities: the chain is then ignored.
     has_failed: bool,
 }
 
@@ -63,7 +65,8 @@ pub enum Credential {
 #[derive(Debug)]
 pub struct LocalAuthentication {
     by: By,
-    /// Whether a certificate was rejected.
+    /// Whether a certificate was rejected. Without a user, the caller is then not anonymous, but has invalid
+    /// credentials.
     has_failed: bool,
 }
 
@@ -198,6 +201,7 @@ pub(super) fn authenticate_locally(
     let has_failed = verified.as_ref().is_some_and(|verified| verified.has_failed);
     let proxy =
         config.front_proxy.as_ref().filter(|_| verified.as_ref().is_some_and(|verified| verified.is_front_proxy));
+    // A front proxy that names no user is authenticated like any other client.
     let by = if let (Some(identity), Some(peer)) =
         (proxy.and_then(|proxy: &FrontProxy| identity_from_headers(proxy, headers)), peer)
     {
@@ -221,8 +225,9 @@ pub(super) fn authenticate_locally(
     LocalAuthentication { by, has_failed }
 }
 
-/// Completes the authentication of a request: reviews its token if that is needed, and counts the result. `peer` and
-/// `headers` are those from which `recognized` was made.
+/// Completes the authentication of a request: reviews its token if that is needed, and counts the result in `counts`.
+/// An anonymous caller is not counted: it depends on the request whether that is a success. `peer` and `headers` are
+/// those from which `recognized` was made.
 pub(super) async fn authenticate(
     recognized: LocalAuthentication,
     tokens: &Tokens,

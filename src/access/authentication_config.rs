@@ -1,4 +1,5 @@
-//! ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front proxies.
+//! ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front
+//! proxies.
 //!
 //! The format is upstream's (apiserver `server/options/authentication.go` and `authentication/request/headerrequest`).
 //! An invalid part is reported and left out as a whole: without an authority, no certificate is valid. `runtime`

@@ -1,8 +1,9 @@
 //! Authorization: one SubjectAccessReview for each user and distinct request, cached for up to ten seconds.
 //!
-//! As apiserver `plugin/pkg/authorizer/webhook` with the TTLs of extension API servers (`server/options/authorization.go`). Allowed and
-//! denied requests are cached, errors are not. Members of `system:masters` and the health endpoints need no review. Without a decision of
-//! the API server, no request is allowed.
+//! As apiserver `plugin/pkg/authorizer/webhook` with the TTLs of extension API servers
+//! (`server/options/authorization.go`). Allowed and denied requests are cached, errors are not. Members of
+//! `system:masters` and the health endpoints need no review. Without a decision of the API server, no request is
+//! allowed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ const KEEP: Duration = Duration::from_secs(10);
 /// How long a denied request is cached. Users try a permission as soon as it is granted.
 const KEEP_DENIED: Duration = Duration::from_secs(1);
 
-/// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have as many as are
-/// free, so a single user has at most half of them. The API server processes these within a fraction of a second.
+/// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have at most half of
+/// those that other users do not have. The API server processes these within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
 /// Decisions that are cached.
@@ -37,7 +38,8 @@ const SHARED_HEAD: usize = 2 * size_of::<usize>();
 /// fill the memory.
 const LONGEST_KEPT: usize = 10_000;
 
-/// Paths that every authenticated or anonymous caller may get: the kubelet probes this server also while no API server responds.
+/// Paths that every authenticated or anonymous caller may get: the kubelet probes this server also while no API server
+/// responds.
 pub const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 
 /// The decision about a request.
@@ -82,7 +84,8 @@ pub struct AccessReviewRequest {
 }
 
 impl AccessReviewRequest {
-    /// Memory of the request, in bytes: its strings, and the reference counts of its shared parts.
+    /// Memory of the request, in bytes: its strings, and three pairs of reference counts, those of `spec`, of the
+    /// user's name and of the lease that contains the request.
     pub(super) fn held_bytes(&self) -> usize {
         let user = match &self.flow {
             ReviewFlow::User(name) => name.len(),
@@ -135,7 +138,7 @@ impl Authorizer {
         Some(AccessReviewRequest { key, flow: ReviewFlow::user(&identity.user), spec, is_kept })
     }
 
-    /// Decides by review, unless the decision is cached.
+    /// Decides by review, unless the decision is cached. Counts the decision and how it was found.
     pub(super) async fn decide_request(&self, request: &AccessReviewRequest) -> Decision {
         let (decision, had) = if request.is_kept {
             self.decisions.get(request.key, || self.review(request)).await

@@ -1,8 +1,9 @@
 //! Sends reviews to the API server, with bounds on their time, number and retries.
 //!
-//! Retries as upstream does (apiserver `util/webhook`): up to five tries, from half a second on, after responses that say that another
-//! try may help. A request that reaches no server is retried once at once, since an idle connection may have been closed. Users take
-//! turns ([`ReviewFlow`]). [`super::review`] has the documents, and [`super::single_flight`] caches their results.
+//! Retries as upstream does (apiserver `util/webhook`): up to five tries, from half a second on, after responses that
+//! say that another try may help. A request that reaches no server is retried once at once, since an idle connection
+//! may have been closed. Users take turns ([`ReviewFlow`]). [`super::review`] has the documents, and
+//! [`super::single_flight`] caches their results.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +33,8 @@ const PAUSE_GROWS_BY: f64 = 1.5;
 /// Reviews in progress at a time. Further ones wait, within their time; upstream permits 200 in a second.
 const MOST_AT_ONCE: u64 = 120;
 
-/// How many of these places are reserved for flows without a review in progress, so that slow reviews of one user do
-/// not delay another user's first one.
+/// How many of these places are reserved for flows without a review in progress. So slow reviews of one user do not
+/// delay the first review of another user.
 const FIRST_AT_ONCE: u64 = 20;
 
 /// Most bytes of a response. Usual ones have some kilobytes; groups and extra values can make them longer.
@@ -94,7 +95,8 @@ impl ReviewFlow {
 }
 
 impl Flow for ReviewFlow {
-    /// The flow of the user's tenant, such as all ServiceAccounts of a namespace. The flows of a tenant share its turns.
+    /// The flow of the user's tenant, such as all ServiceAccounts of a namespace. The flows of a tenant share its
+    /// turns.
     fn tenant(&self) -> ReviewFlow {
         match self {
             ReviewFlow::User(name) => ReviewFlow::user(user_name::tenant(name)),
@@ -149,7 +151,10 @@ impl Backend {
     }
 
     /// Waits for the turn of the flow, and sends a review up to [`TRIES`] times, with pauses. A request that reaches no
-    /// server is repeated once, at once.
+    /// server is repeated once, at once. Has no timeout: the caller sets one.
+    ///
+    /// # Errors
+    /// The error of the last try.
     async fn send_with_retries(
         &self,
         review: ReviewKind,
@@ -167,6 +172,7 @@ impl Backend {
                 Err(failed) => failed,
             };
             if matches!(error, ReviewError::Unreachable(_)) {
+                // The first time, only an idle connection may have been closed. The pause is for servers that respond.
                 unreached += 1;
                 if unreached > 1 {
                     return Err(error);

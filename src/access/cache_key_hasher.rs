@@ -1,7 +1,7 @@
 //! Keyed hashes of tokens and reviews: the keys of caches, which therefore hold no tokens.
 //!
-//! HMAC-SHA256 with a random key that the process generates when it starts. Clients cannot construct collisions, and a hash is of no
-//! use outside of the process (apiserver `authentication/token/cache`).
+//! HMAC-SHA256 with a random key that the process generates when it starts. Clients cannot construct collisions, and a
+//! hash is of no use outside of the process (apiserver `authentication/token/cache`).
 
 use std::fmt;
 

@@ -1,9 +1,11 @@
-//! Client certificates: optional, with proof of the key in the TLS handshake, and verified against authorities with each request.
+//! Client certificates: optional, with proof of the key in the TLS handshake, and verified against authorities with
+//! each request.
 //!
-//! As in kube-apiserver, TLS accepts every certificate whose key the client has ([`DeferredClientVerifier`]). Each request is then verified
-//! against the current authorities ([`CertificateAuthorities`]; apiserver `authentication/request/x509`). Authorities can therefore change
-//! while connections are open, and an unknown certificate does not prevent authentication by token. webpki verifies chains; what Go
-//! requires of their issuers beyond that is in [`IssuerRules`]. Unlike Go, webpki does not support ECDSA on P-521 and RSA below 2048 bits.
+//! As in kube-apiserver, TLS accepts every certificate whose key the client has ([`DeferredClientVerifier`]). Each
+//! request is then verified against the current authorities ([`CertificateAuthorities`]; apiserver
+//! `authentication/request/x509`). Authorities can therefore change while connections are open, and an unknown
+//! certificate does not prevent authentication by token. webpki verifies chains; what Go requires of their issuers
+//! beyond that is in [`IssuerRules`]. Unlike Go, webpki does not support ECDSA on P-521 and RSA below 2048 bits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,6 +149,7 @@ impl IssuerRules {
             None => certificate.version() != X509Version::V3,
         };
         Ok(IssuerRules {
+            // A key usage without any bit restricts nothing, as in Go.
             signs: is_authority && key_usage.is_none_or(|usage| usage.flags == 0 || usage.key_cert_sign()),
             for_clients: extended.is_none_or(|usage| usage.any || usage.client_auth),
             most_below: constraints.and_then(|constraints| constraints.path_len_constraint),
@@ -201,7 +204,8 @@ impl CertificateAuthorities {
         Ok(CertificateAuthorities { algorithms, anchors, authorities })
     }
 
-    /// Checks that a chain, the client's own certificate first, leads to one of these authorities and is valid for a client now.
+    /// Checks that a chain, the client's own certificate first, leads to one of these authorities and is valid for a
+    /// client now.
     ///
     /// # Errors
     /// Why the chain is invalid, as a message of the library.
@@ -211,6 +215,7 @@ impl CertificateAuthorities {
         let verify_path = |path: &VerifiedPath<'_>| self.verify_issuers(path, seconds);
         let own = EndEntityCert::try_from(own).map_err(|error| error.to_string())?;
         let client = KeyUsage::client_auth();
+        // `None`: no revocation lists, as in kube-apiserver.
         own.verify_for_usage(self.algorithms.all, &self.anchors, between, now, client, None, Some(&verify_path))
             .map(|_| ())
             .map_err(|error| error.to_string())

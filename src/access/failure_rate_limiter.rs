@@ -1,8 +1,8 @@
 //! Rate limits of failures: a bucket of tries for each key, refilled over time. [`TokenFailures`] limits how many
 //! tokens of one address may fail review.
 //!
-//! Each class of tokens has its own buckets, so that a flood of one class leaves the tries of the others. Pure: the caller passes the time. The
-//! number of keys is bounded; a key with a full bucket is forgotten, which changes nothing.
+//! Each class of tokens has its own buckets, so that a flood of one class leaves the tries of the others. Pure: the
+//! caller passes the time. The number of keys is bounded; a key with a full bucket is forgotten, which changes nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -87,6 +87,8 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
         }
         let FailureBudget { tries, every } = self.budget;
         let full_at = self.full_at.entry(key).or_insert(now);
+        // A bucket is stored as the time when it is full again: each used try is worth `every`. If that time would be
+        // farther away than all tries are worth, the bucket is empty.
         let next = (*full_at).max(now) + every;
         if next.duration_since(now) > every * tries {
             return false;
@@ -95,7 +97,7 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
         true
     }
 
-    /// Returns a try that was taken for this key and did not fail.
+    /// Returns a try that was taken for this key and did not fail. A key without a bucket took it from the shared one.
     pub fn give_back(&mut self, mut key: Key, now: Instant) {
         if !self.full_at.contains_key(&key) {
             key = self.overflow.clone();

@@ -1,7 +1,7 @@
 //! The headers in which a front proxy names the user of a request.
 //!
-//! [`super::authentication`] decides by the certificate whether a request comes from a front proxy. Such headers of other clients are
-//! never read. They are removed from all requests.
+//! [`super::authentication`] decides by the certificate whether a request comes from a front proxy. Such headers of
+//! other clients are never read. They are removed from all requests.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +38,7 @@ pub(super) fn identity_from_headers(front_proxy: &FrontProxy, headers: &HeaderMa
             let Some((key, value)) = name.as_str().strip_prefix(&**prefix).map(|key| (key, text(value))) else {
                 continue;
             };
+            // `false`: a plus sign in the key is no blank.
             let key = percent_decode(key, false).unwrap_or_else(|| key.to_owned());
             extra.entry(key).or_default().push(value);
         }

@@ -1,7 +1,7 @@
 //! The user of a request, as in apiserver `authentication/user`.
 //!
-//! [`super::authentication`] makes identities, [`super::authorization`] decides what they may do. Names have no meaning here, except for the
-//! groups and the user that every API server treats alike.
+//! [`super::authentication`] makes identities, [`super::authorization`] decides what they may do. Names have no meaning
+//! here, except for the groups and the user that every API server treats alike.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ pub struct Identity {
     pub uid: String,
     /// Groups, in the order of their source.
     pub groups: Vec<String>,
-    /// Further attributes, such as the Pod that a token is bound to. Keys from headers are in lower case, keys from a review are as the API
-    /// server wrote them.
+    /// Further attributes, such as the Pod that a token is bound to. Keys from headers are in lower case, keys from a
+    /// review are as the API server wrote them.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
-    /// Adds the group of authenticated users (apiserver `authentication/group`), unless the user has it already or is
-    /// anonymous.
+    /// Adds the group of authenticated users (apiserver `authentication/group`), unless the user is anonymous, or has
+    /// that group or the one of unauthenticated users already.
     #[must_use]
     pub fn authenticated(mut self) -> Identity {
         let is_settled = self.groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);

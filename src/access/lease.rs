@@ -1,9 +1,9 @@
 //! Authorization of long responses: credentials and permissions are checked again while a watch lasts.
 //!
-//! kube-apiserver authenticates and authorizes a watch once, when it begins, and lets it run for up to an hour. Here a watch holds an
-//! [`AuthorizationLease`] and nothing runs on its own: the holder waits until the lease is [`AuthorizationLease::due`] and then
-//! calls [`AuthorizationLease::renew`]. Holders of one permission or one token share one [`Lease`]: the first of them checks, the others
-//! take its result.
+//! kube-apiserver authenticates and authorizes a watch once, when it begins, and lets it run for up to an hour. Here a
+//! watch holds an [`AuthorizationLease`] and nothing runs on its own: the holder waits until the lease is
+//! [`AuthorizationLease::due`] and then calls [`AuthorizationLease::renew`]. Holders of one permission or one token
+//! share one [`Lease`]: the first of them checks, the others take its result.
 //!
 //! - Permissions and tokens are reviewed again at most five minutes after the last time, including the time of the
 //!   review. They are reviewed up to a fifth sooner, so that checks are spread.
@@ -13,8 +13,7 @@
 //!
 //! While no API server responds, a lease holds for a minute more and is checked every ten seconds. Ending every watch
 //! for a short outage would make all clients list at once. The lease of a token whose `exp` has passed does not hold
-//! for
-//! that minute.
+//! for that minute.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -145,6 +144,7 @@ impl Table {
         if let Some(shared) = shared.filter(|shared| !shared.is_ended.load(Ordering::Relaxed) && fits(shared)) {
             return shared;
         }
+        // Only after the table has doubled, so that most calls are cheap.
         if self.leases.len() >= self.clear_at {
             self.leases.retain(|_, lease| lease.strong_count() > 0);
             self.clear_at = (self.leases.len() * 2).max(64);
@@ -291,7 +291,8 @@ impl AuthorizationLease {
 }
 
 impl Lease {
-    /// A lease whose credential or permission was checked just now. `key` spreads the times of checks.
+    /// A lease whose credential or permission was checked just now. `key` spreads the times of checks. `expires`: when
+    /// the credential expires; `None` for a permission, and for a credential without such a time.
     fn new(leases: &Leases, check: Check, key: &CacheKey, expires: Option<Instant>) -> Lease {
         let now = Instant::now();
         let mut lease = Lease {
@@ -320,7 +321,7 @@ impl Lease {
         }
     }
 
-    /// Whether the lease must be checked before it is used again.
+    /// Whether [`Lease::renew`] must be called before the lease is used again: a check is due, or the lease has ended.
     fn is_due(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed) || self.times().due <= Instant::now()
     }

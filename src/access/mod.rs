@@ -1,7 +1,7 @@
 //! Authentication and authorization of the operator's server.
 //!
-//! The cluster's API server makes all decisions, as for other servers beside kube-apiserver (apiserver `server/options`). Without its decision,
-//! no request is authenticated or authorized. `serve` has no authentication.
+//! The cluster's API server makes all decisions, as for other servers beside kube-apiserver (apiserver
+//! `server/options`). Without its decision, no request is authenticated or authorized. `serve` has no authentication.
 //!
 //! | Step | Files |
 //! |---|---|
@@ -12,7 +12,8 @@
 //! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
 //! | the server's own certificate | [`self_signed`] |
 //!
-//! Does not choose status codes: `wire::api_error` makes the response of a [`AccessError`]. No name, selector or token is logged or counted.
+//! Does not choose status codes: `wire::api_error` makes the response of a [`AccessError`]. No name, selector or token
+//! is logged or counted.
 
 mod access_control;
 pub mod attributes;

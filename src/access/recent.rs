@@ -41,9 +41,12 @@ impl RecentKeys {
         let until = now + self.keep;
         self.until.insert(key, until);
         self.order.push_back((key, until));
+        // Removed keys leave outdated entries in `order`. They are dropped when `order` is about twice as long as
+        // needed.
         if self.order.len() > self.most * 2 + 64 {
             self.order.retain(|(key, its)| self.until.get(key) == Some(its));
         }
+        // Removes expired keys, and the oldest ones while there are too many.
         while let Some((oldest, its)) = self.order.front() {
             let is_outdated = self.until.get(oldest) != Some(its);
             if !is_outdated && *its > now && self.until.len() <= self.most {

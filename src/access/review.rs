@@ -1,7 +1,8 @@
 //! Reviews as documents: requests to the API server, and the meaning of its responses.
 //!
-//! Shapes: api `authentication/v1` TokenReview, `authorization/v1` SubjectAccessReview with the requirements of KEP-4601.
-//! Attributes become requirements as in apiserver `plugin/pkg/authorizer/webhook`. [`super::backend`] sends reviews.
+//! Shapes: api `authentication/v1` TokenReview, `authorization/v1` SubjectAccessReview with the requirements of
+//! KEP-4601. Attributes become requirements as in apiserver `plugin/pkg/authorizer/webhook`. [`super::backend`] sends
+//! reviews.
 
 use std::collections::BTreeMap;
 

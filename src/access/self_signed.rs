@@ -1,7 +1,8 @@
 //! A self-signed serving certificate and its authority: when they are renewed, and how they are made.
 //!
-//! It is used when the operator gets no certificate. [`due`] is a pure function of the time and of the current state. [`renew`] does what is
-//! due and returns the new state. The caller stores the state (in a Secret, a folder or memory) and decides which replica renews it.
+//! It is used when the operator gets no certificate. [`due`] is a pure function of the time and of the current state.
+//! [`renew`] does what is due and returns the new state. The caller stores the state (in a Secret, a folder or memory)
+//! and decides which replica renews it.
 //!
 //! Clients must know an authority long before it signs a certificate: kubeconfigs and APIServices contain copies of the
 //! bundle, which are updated at unknown times. So a new authority is made and published when a third of the life of its
@@ -30,7 +31,8 @@ const SERVING_DAYS: u64 = 90;
 /// Clocks differ: certificates begin this long before now.
 const BACKDATED: u64 = 60 * 60;
 
-/// The keys of the Secret, or the names of the files in the folder. The first two are those of a TLS Secret in Kubernetes.
+/// The keys of the Secret, or the names of the files in the folder. The first two are those of a TLS Secret in
+/// Kubernetes.
 pub const FILES: [&str; 4] = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
 
 /// A certificate and its key, both PEM.
@@ -169,7 +171,8 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
     Some(address.to_string())
 }
 
-/// What is due at `now`, in seconds since 1970, for a server with these `names` (DNS names and addresses).
+/// What is due at `now`, in seconds since 1970, for a server with these `names` (DNS names and addresses). `current`:
+/// the certificate so far; `None`: there is none.
 pub fn due(now: u64, current: Option<&SelfSignedCertificate>, names: &[String]) -> Due {
     let Some(current) = current else { return Due::Everything };
     let authorities: Option<Vec<Facts>> = current.authorities.iter().map(Facts::read).collect();
@@ -212,7 +215,7 @@ pub fn renew(
     names: &[String],
 ) -> Result<SelfSignedCertificate, SelfSignedError> {
     let mut current = current;
-    // One step each for the authority and what it signs, and one to find that nothing is due.
+    // At most one step for the authority, one for the serving certificate, and one to find that nothing is due.
     for _ in 0..3 {
         current = Some(match (due(now, current.as_ref(), names), current) {
             (Due::Nothing { .. }, Some(current)) => return Ok(current),
@@ -280,11 +283,12 @@ fn parameters(now: u64, days: u64) -> CertificateParams {
     parameters
 }
 
-/// Creates a certificate authority that is valid from `now`, in seconds since 1970.
+/// Creates a certificate authority that is valid from `now`, in seconds since 1970, for [`AUTHORITY_DAYS`].
 fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, AUTHORITY_DAYS);
     // The name contains the time, so that two authorities in one bundle differ.
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache-ca@{now}"));
+    // It signs serving certificates, and no further authorities.
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let key = KeyPair::generate()?;
@@ -293,7 +297,10 @@ fn authority(now: u64) -> Result<Pair, SelfSignedError> {
 }
 
 /// Creates a serving certificate for these names (DNS names and addresses), signed by the authority and valid from
-/// `now`, in seconds since 1970.
+/// `now`, in seconds since 1970, for [`SERVING_DAYS`].
+///
+/// # Errors
+/// A name is not a valid DNS name, or the key of the authority cannot be read.
 fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, SERVING_DAYS);
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache@{now}"));
@@ -306,6 +313,7 @@ fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfSig
         .collect::<Result<_, rcgen::Error>>()?;
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    // `Facts::has_issued` finds the authority by this extension.
     parameters.use_authority_key_identifier_extension = true;
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;

@@ -1,9 +1,9 @@
 //! A TTL cache with request coalescing (single flight): concurrent callers with the same key share one request.
 //!
-//! The number of entries is bounded, and the least recently used one is evicted first (apiserver `util/cache` LRUExpireCache with the single
-//! flight of `authentication/token/cache`). Nothing runs in the background: the callers that wait for a request poll
-//! it, and it is dropped when the last of them is dropped. The type of the request and of its answer is up to the
-//! caller.
+//! The number of entries is bounded, and the least recently used one is evicted first (apiserver `util/cache`
+//! LRUExpireCache with the single flight of `authentication/token/cache`). Nothing runs in the background: the callers
+//! that wait for a request poll it, and it is dropped when the last of them is dropped. The type of the request and of
+//! its answer is up to the caller.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -118,6 +118,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
                 Some(State::Known(answer, until)) if accepts_kept && *until > Instant::now() => {
                     return (answer.clone(), CacheResult::Hit);
                 }
+                // A completed request whose answer was not cached is not shared any more.
                 Some(State::Request(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
                 _ => None,
             };

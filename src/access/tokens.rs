@@ -191,6 +191,7 @@ impl Tokens {
         self.counts.count_lookup(ReviewKind::Token, had);
         if had == CacheResult::Miss {
             self.record(key, &owner);
+            // Only rejected tokens use up a try.
             if let (Some((class, address)), false) =
                 (class.zip(address), matches!(owner, TokenReviewResult::Rejected { .. }))
             {
@@ -253,9 +254,10 @@ impl Tokens {
         }
     }
 
-    /// Sends a review for all accepted audiences. If that does not accept the token, and tokens for the API server are
-    /// accepted too, sends another one for the API server's own audience, whose name is not known here. `is_new`: the
-    /// token was not valid recently, so the review waits for a place of `new`.
+    /// Sends a review for all accepted audiences, in the flow `flow`. If that does not accept the token, and tokens for
+    /// the API server are accepted too, sends another one without audiences. It is then for the API server's own
+    /// audience, whose name is not known here. `is_new`: the token was not valid recently, so the review waits for a
+    /// place of `new`.
     fn review_token(
         &self,
         token: &str,

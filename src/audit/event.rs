@@ -145,7 +145,7 @@ struct Line<'e> {
 }
 
 impl Event {
-    /// The number of bytes of the strings that the caller chooses.
+    /// The approximate memory of the strings that the caller chooses, in bytes.
     pub fn held_bytes(&self) -> usize {
         let addresses = self.source_addresses.iter().map(|address| size_of::<String>() + address.len());
         let annotations = self.annotations.values().map(String::len);

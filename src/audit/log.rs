@@ -109,7 +109,10 @@ impl Log {
         Log::to(Box::new(file), policy, QUEUE)
     }
 
-    /// Opens a log that writes to any output, with a queue of `length` events.
+    /// Opens a log that writes to any output, with a queue of `length` events. Starts its thread.
+    ///
+    /// # Errors
+    /// [`OpenError::Thread`].
     pub(super) fn to(output: Box<dyn AuditOutput>, policy: Policy, length: usize) -> Result<Log, OpenError> {
         let (queue, waiting) = mpsc::channel(length);
         let counts = Arc::new(AuditCounters::default());

@@ -8,8 +8,8 @@
 //! Two of kube-apiserver's stages are logged: ResponseComplete for every request, however it ended, and for streams
 //! also ResponseStarted. RequestReceived would add nothing to these.
 //!
-//! The first event of an admitted request is written before any byte of its response is sent. The time of a ResponseComplete event is
-//! therefore that at which the response was ready.
+//! The first event of an admitted request is written before any byte of its response is sent. The time of a
+//! ResponseComplete event is therefore that at which the response was ready.
 
 pub mod event;
 pub mod log;

@@ -47,6 +47,7 @@ impl StandardOutput {
 }
 
 impl AuditOutput for StandardOutput {
+    /// Does nothing: standard output is never replaced by another file.
     fn prepare(&mut self, _is_torn: bool) -> io::Result<Resume> {
         Ok(Resume::Continue)
     }
@@ -96,10 +97,13 @@ impl LogFile {
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    // In a directory such as /tmp, Linux does not open the FIFO of another user for creation (fs.protected_fifos).
     OpenOptions::new().create(!is_fifo).append(true).mode(FILE_MODE).custom_flags(flags).open(path)
 }
 
 impl AuditOutput for LogFile {
+    /// Opens the file that the path names now, if it is another one. Otherwise the length of the file shows whether it
+    /// has been changed since the last write, which matters only within a line.
     fn prepare(&mut self, is_torn: bool) -> io::Result<Resume> {
         if !self.is_current() {
             // The old file stays open until there is a new one.

@@ -1,7 +1,8 @@
 //! `fieldcache advise`: which resources would benefit most from caching.
 //!
-//! Reads kube-apiserver's metrics, once or twice, and the FieldCaches. [`crate::advise`] ranks the resources. Notes about the counters
-//! (of which server, since when, what is unknown) go to standard error, so that standard output has the table alone.
+//! Reads kube-apiserver's metrics, once or twice, and the FieldCaches. [`crate::advise`] ranks the resources. Notes
+//! about the counters (of which server, since when, what is unknown) go to standard error, so that standard output has
+//! the table alone.
 
 use std::collections::BTreeSet;
 
@@ -75,12 +76,15 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let shown = if is_table && !arguments.all { rows.len().min(SHOWN) } else { rows.len() };
     write_out(&text(&rows[..shown], arguments.output))?;
     if shown < rows.len() {
-        exit::note(&format!("{} more resources are read; --all shows them", rows.len() - shown));
+        exit::note(&format!("clients read {} more resources; --all shows them", rows.len() - shown));
     }
     Ok(Exit::Done)
 }
 
 /// Reads the metrics of kube-apiserver once.
+///
+/// # Errors
+/// The server does not respond, rejects the request, is not a kube-apiserver, or its metrics cannot be parsed.
 async fn scrape(connection: &Connection) -> anyhow::Result<Scrape> {
     let url = connection.url();
     let body = match connection.bytes(METRICS, "text/plain").await {
@@ -112,6 +116,9 @@ rules:
 }
 
 /// The resources of FieldCaches; empty if the kind is not installed.
+///
+/// # Errors
+/// The server does not respond, or does not permit the list.
 async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>, RequestError> {
     let path = format!("/apis/{}/{}/fieldcaches", kinds::GROUP, kinds::VERSION);
     let list = match connection.json(&path, "application/json").await {

@@ -108,6 +108,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
             );
         }
         let crd = Crd::read(value).with_context(|| format!("{file}:{}", document.line))?;
+        // `None`: validated as a new definition, not as an update of a stored one.
         let mut validation = validation::validate(&crd, None);
         validation.warnings.extend(validation::unknown_fields(value));
         checked.push(Checked {

@@ -46,6 +46,7 @@ pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
 /// Prints a message of clap. Returns [`Exit::Done`] for help and version, otherwise [`Exit::Failed`].
 pub fn usage(error: &clap::Error) -> Exit {
     let is_result = !error.use_stderr();
+    // As in `failed`: the reader needs no more.
     if error.print().is_err() {
         return Exit::Done;
     }

@@ -68,6 +68,7 @@ async fn read_view(connection: &Connection, name: &str) -> anyhow::Result<View> 
         bail!("{name:?} is not a valid name of a View: names consist of lower case letters, digits, '-' and '.'");
     }
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
+    // The message of a 404 names the View if the kind exists. Without the kind, it is about the path.
     let document = match connection.json(&path, "application/json").await {
         Err(RequestError::Status { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
             bail!("there is no View {name:?} in cluster {}: `kubectl get views` lists all Views", connection.url())
@@ -125,8 +126,8 @@ pub(super) struct ViewServer {
 }
 
 impl ViewServer {
-    /// The View's endpoint, or the URL `server` instead. `server` gets the View's path unless it has a path, and is
-    /// expected to present the certificate of the endpoint.
+    /// The View's endpoint, or the URL `server` of `--server` instead. `server` gets the View's path unless it has a
+    /// path, and is expected to present the certificate of the endpoint.
     ///
     /// # Errors
     /// One of the URLs is invalid.
@@ -195,7 +196,8 @@ pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bo
     Ok(user)
 }
 
-/// Builds the kubeconfig as a document. Without encryption, it has no credentials.
+/// Builds the kubeconfig of the View `view` as a document: with the server `place`, and the user and namespace of
+/// `own`. Without encryption, it has no credentials.
 pub(super) fn document(view: &str, place: &ViewServer, own: KubeconfigIdentity) -> Value {
     let name = format!("fieldcache-{view}");
     let mut cluster = json!({ "server": place.server });

@@ -21,7 +21,8 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
     /// Maximum number of client connections; further ones are closed with a message. With authentication, at most a
-    /// quarter may be connections without credentials, and while half are open, one address may have at most a quarter
+    /// quarter may be connections without credentials, and at most a quarter may come from one address while half of
+    /// the maximum is open
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
     /// Maximum number of watches of one user (without authentication: of one address); further ones get 429
@@ -43,14 +44,16 @@ pub struct LimitArguments {
     /// those of the user with the most unread bytes
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
-    /// Maximum number of request bodies in memory; a user may have as many as are free, further ones get 429
+    /// Maximum number of request bodies in memory. One user may have at most half of what other users leave free;
+    /// further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = at_least_two)]
     pub max_bodies: u64,
-    /// Maximum bytes of request bodies in memory; a user may have as many as are free, further ones get 429
+    /// Maximum bytes of request bodies in memory. One user may have at most half of what other users leave free;
+    /// further ones get 429
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
-    /// Load no further store while the loaded stores take this much memory, including history; loaded stores are not
-    /// evicted. Default: no limit
+    /// Load no further store while the loaded stores take this much memory, including history. When they take one and a
+    /// half times as much, the store that has grown most is unloaded. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
     /// Maximum number of changes in the history of each store of a cluster's resource, for watches that resume and
@@ -79,7 +82,7 @@ fn at_least_two(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses the bytes of bodies: half of them must fit one body.
+/// Parses the maximum bytes of bodies. A user may have half of them, which must be enough for one body.
 fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
     let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
     if bytes.0 < 2 * MOST_OF_A_BODY {
@@ -137,7 +140,7 @@ fn count(number: u64) -> usize {
 /// no limit.
 pub(super) fn connections(wanted: u64, open_files: Option<u64>) -> u64 {
     let Some(open_files) = open_files else { return wanted };
-    // Connections get the limit without OTHER_FILES, or half of it if it is low.
+    // Connections get the limit without OTHER_FILES, or half of it if that is more.
     wanted.min(open_files.saturating_sub(OTHER_FILES).max(open_files / 2)).max(1)
 }
 

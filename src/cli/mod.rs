@@ -1,8 +1,9 @@
 //! The command line: options, output and exit codes, with one file for each command.
 //!
-//! [`arguments`] are the commands and their options, [`server_arguments`] those of `serve` and `operator`, [`shared_arguments`] and [`limits`]
-//! those of several commands. [`program`] is the name by which the program was started, [`exit`] how a command ends, and [`output`] prints
-//! tables, JSON and YAML. [`crate::runtime`] runs what serves. Planned commands report that they are not implemented yet: see [`run`].
+//! [`arguments`] are the commands and their options, [`server_arguments`] those of `serve` and `operator`,
+//! [`shared_arguments`] and [`limits`] those of several commands. [`program`] is the name by which the program was
+//! started, [`exit`] how a command ends, and [`output`] prints tables, JSON and YAML. [`crate::runtime`] runs what
+//! serves. Planned commands report that they are not implemented yet: see [`run`].
 
 pub mod advise;
 pub mod arguments;
@@ -49,6 +50,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(runtime) => runtime,
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("cannot start the runtime"), program),
     };
+    // Makes an idle worker look at the sockets, so that one busy worker does not stop all requests.
     let keeper = match PollKeeper::start(runtime.handle().clone()) {
         Ok(keeper) => keeper,
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("cannot start a thread"), program),

@@ -56,6 +56,9 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
 
 /// A document in the given format. JSON is printed as it is served, in one line, and YAML is converted without parsing
 /// the document into a value: documents may be nested deeper than serde_json parses.
+///
+/// # Errors
+/// A table or names are requested, and the document cannot be parsed.
 pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> {
     Ok(match output {
         OutputFormat::Json => format!("{}\n", String::from_utf8_lossy(json)),

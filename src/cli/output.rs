@@ -21,7 +21,7 @@ impl TextTable {
         TextTable { headers: headers.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; it must have as many cells as there are headers.
+    /// Adds a row; it must have as many cells as there are headers. Line ends in cells become `^J`: a row is one line.
     pub fn push(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.headers.len(), "a row has one cell for each header");
         self.rows.push(cells.into_iter().map(|cell| printable(&cell).replace('\n', "^J")).collect());

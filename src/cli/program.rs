@@ -1,7 +1,7 @@
 //! The name of the program: `fieldcache`, or `kubectl fieldcache` when kubectl runs it as a plugin.
 //!
-//! kubectl finds plugins by the names of files, so the name by which this program was started decides. Only texts differ: help, usage,
-//! examples and errors name what users can type. Commands and options are the same.
+//! kubectl finds plugins by the names of files, so the name by which this program was started decides. Only texts
+//! differ: help, usage, examples and errors name what users can type. Commands and options are the same.
 
 use std::ffi::OsStr;
 use std::path::Path;

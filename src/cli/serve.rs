@@ -156,7 +156,8 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
 }
 
 /// Waits for the first resource that is loaded and has fields and objects, custom resources before built-in ones. If
-/// `pinned` has any, it is one of these. `None` if there is no such resource; waits while a candidate is loading.
+/// `pinned` has any, it is one of these. `None` if there is no such resource. Waits, without a timeout, while a
+/// candidate is not loaded.
 pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(Arc<Resource>, Snapshot)> {
     let mut wanted: Vec<&Arc<Resource>> = catalog
         .resources()
@@ -186,7 +187,7 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
     None
 }
 
-/// A sentence about how much is loaded.
+/// A sentence about how much is loaded. Stores without objects are not counted.
 fn loaded(catalog: &Catalog) -> String {
     let (mut resources, mut objects, mut is_on_demand) = (0, 0, false);
     for resource in catalog.resources() {
@@ -246,8 +247,8 @@ pub(super) fn greeting(
     text
 }
 
-/// The field and the value that the most objects have, as label and value. Values that need quotes in a shell or a
-/// selector are skipped; `None` if there are no others.
+/// The field and the value that the most objects have, as label and value. Only fields of type string are considered.
+/// Values that need quotes in a shell or a selector are skipped; `None` if there are no others.
 pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
     for (index, field) in resource.extractor.fields().iter().enumerate() {

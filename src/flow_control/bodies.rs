@@ -67,7 +67,7 @@ impl Bodies {
         let maximum =
             if limit == Limit::Bodies { self.bodies.most().to_string() } else { Bytes(self.bytes.most()).to_string() };
         let message = format!(
-            "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with {} bytes for user {user}. A user may have what all others leave free of {}={maximum}. Send fewer at a time, or raise {}",
+            "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with {} bytes for user {user}. One user may have at most half of what other users leave free of {}={maximum}. Send fewer at a time, or raise {}",
             self.bodies.amount_of(user),
             self.bytes.amount_of(user),
             limit.flag(),

@@ -236,10 +236,12 @@ impl ConnectionState {
         if !self.is_authenticated() {
             return by(self.opened + UNAUTHENTICATED, CloseReason::Unauthenticated);
         }
+        // A connection does not end while a response is being sent. `IDLE` is only when this is decided again.
         if self.responding.load(Ordering::Relaxed) > 0 {
             return ConnectionDecision::KeepUntil(now + IDLE);
         }
         let rejected = by(self.time_of(&self.accepted_at) + REJECTED, CloseReason::Rejected);
+        // A connection with a pending request is not idle, but the request may be rejected like those before.
         if self.is_pending() || matches!(rejected, ConnectionDecision::Close(_)) {
             return rejected;
         }
@@ -265,13 +267,15 @@ impl ConnectionState {
     }
 
     /// Waits until the grace period for the end of the connection is over, because the client may ignore GOAWAY.
-    /// Called when the end was announced.
+    /// It is [`SHORT_GRACE`], or otherwise [`GRACE`] and as long as requests are in progress. Called when the end was
+    /// announced.
     pub(crate) async fn wait_for_cut(&self) {
         let announced = Instant::now();
         let mut next = announced;
         loop {
             next += SHORT_GRACE;
             sleep_until(next).await;
+            // The place of a connection without authentication is needed too: there are few.
             let is_needed = !self.is_authenticated() || self.is_displaced();
             if is_needed || (self.is_idle() && next >= announced + GRACE) {
                 return;

@@ -16,8 +16,8 @@
 //!
 //! - While reserved places are free, a user may take any number of them.
 //! - If none is free, one connection of the tenant with the most connections is closed: one of its user with the most.
-//!   This tenant must then still have at least as many as the new one. So a tenant with fewer connections than the equal
-//!   part always gets a place, and a tenant with one connection keeps it.
+//!   This tenant must then still have at least as many as the new one. So a tenant with fewer connections than the
+//!   equal part always gets a place, and a tenant with one connection keeps it.
 //! - If the tenant of the new connection has the most, the same rule applies to its users.
 //! - Otherwise an idle connection of the same user is closed. If there is none, the request is rejected with 429 and
 //!   its connection ends.
@@ -220,7 +220,7 @@ impl Connections {
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
             // The message states no usage, which would reveal how much others send.
             let message = format!(
-                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold the maximum memory for one user: what all others leave free of {most}. Send fewer of them at a time"
+                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold the maximum memory for one user, which is half of what other users leave free of {most}. Send fewer of them at a time"
             );
             Limited { limit, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -269,6 +269,7 @@ impl Connections {
     /// be rejected.
     pub fn enter(self: &Arc<Connections>, state: &Arc<ConnectionState>) -> Option<CountedConnection> {
         let origin = state.address().map(origin_of);
+        // A new connection is authenticated only if the server does not authenticate clients.
         let is_trusted = state.is_authenticated();
         let mut table = self.lock();
         let live = table.open - table.evicted.len();
@@ -308,6 +309,7 @@ impl Connections {
     /// for it if necessary.
     fn promote(&self, place: &ConnectionHandle, user: &User) -> Result<(), Limited> {
         let mut table = self.lock();
+        // It has a reserved place, was evicted, or the server does not authenticate clients.
         if !table.unauthenticated.contains(&place.origin, place.number) {
             return Ok(());
         }
@@ -422,6 +424,7 @@ impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut table = self.connections.lock();
         table.open -= 1;
+        // An evicted connection was removed from the other maps at once.
         if table.evicted.remove(&self.number) {
             table.graceful.remove(&self.number);
             return;

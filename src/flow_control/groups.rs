@@ -83,8 +83,9 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.idle_of(key).or_else(|| self.groups.get(key)?.keys().next().copied())
     }
 
-    /// The connection to close of the largest group: idle ones before others, and then the oldest. `None` if there
-    /// are no connections.
+    /// The connection to close of the largest group, with the key of the group: its oldest idle one, or else its
+    /// oldest. Of several largest groups, one with an idle connection comes first, and then the one with the oldest
+    /// connection. `None` if there are no connections.
     pub(super) fn first_of_largest(&self) -> Option<(Key, u64)> {
         let (most, _, first) = self.ranking.last()?;
         let mut equals = self.ranking.iter().rev().take_while(|(count, ..)| count == most).take(MOST_CANDIDATES);

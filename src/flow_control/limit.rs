@@ -106,7 +106,8 @@ impl Limit {
         }
     }
 
-    /// The command line option that sets the limit, or a limit of which this one is a part.
+    /// The command line option that sets the limit, or a limit of which this one is a part. For
+    /// [`Limit::UnstartedRequests`], which is fixed, it is that of connections.
     pub fn flag(self) -> &'static str {
         match self {
             Limit::Connections

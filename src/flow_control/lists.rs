@@ -67,6 +67,7 @@ impl Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         Lists(Arc::new(FairSemaphore::new(Bounds {
             places: settings.lists as u64,
+            // A user without a large list never waits for the lists of others.
             first_places: u64::MAX,
             bytes: settings.list_bytes.0,
             waiting,

@@ -14,6 +14,9 @@
 //! object. The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long
 //! one. So only the code that reads objects and the worker know of long turns; the layers between them do not.
 //!
+//! Work on many small objects is divided between them, also in a long turn. A row of a Table can take milliseconds for
+//! an object of a few bytes, so loops count such work too: see [`WorkMeter`].
+//!
 //! A granted permit expires after [`VALID`]. Otherwise a client could keep it by closing the window of its stream.
 
 use std::cell::Cell;
@@ -23,7 +26,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{AbortHandle, block_in_place};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::user::User;
 use crate::fair_semaphore::{FairSemaphore, Permit};
@@ -50,6 +53,41 @@ enum Turn {
 
 thread_local! {
     static TURN: Cell<Turn> = const { Cell::new(Turn::None) };
+    /// See [`count_work`].
+    static COUNTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts work of this thread, in bytes of an object that could be read instead.
+pub fn count_work(bytes: usize) {
+    COUNTED.set(COUNTED.get().wrapping_add(bytes));
+}
+
+/// The work after which a loop ends its turn, in bytes of objects that are read: about 2 ms.
+pub const WORK_OF_A_TURN: usize = 1 << 20;
+
+/// The time after which a loop ends its turn, whatever it has counted. Work that costs more than it counts would
+/// otherwise keep a thread from other requests for long.
+const MOST_TIME: Duration = Duration::from_millis(20);
+
+/// Measures the work of a loop, which ends its turn after a bounded amount. The loop and the code that it calls count
+/// their work with [`count_work`], so the layers between them do not know of it.
+#[derive(Debug)]
+pub struct WorkMeter {
+    /// The count when the loop began.
+    start: usize,
+    began: Instant,
+}
+
+impl WorkMeter {
+    /// Begins to measure.
+    pub fn start() -> WorkMeter {
+        WorkMeter { start: COUNTED.get(), began: Instant::now() }
+    }
+
+    /// Whether the turn must end: after [`WORK_OF_A_TURN`] or [`MOST_TIME`].
+    pub fn is_over(&self) -> bool {
+        COUNTED.get().wrapping_sub(self.start) >= WORK_OF_A_TURN || self.began.elapsed() >= MOST_TIME
+    }
 }
 
 /// Restores the kind of turn of this thread when dropped, also after a panic.
@@ -184,6 +222,7 @@ impl QueuedLongTurn {
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
+            // Always a permit, because any number of requests may wait for one.
             let Some(permit) = permits.acquire_one(&user).await else { return };
             let before = std::mem::replace(&mut *lock(&granted), Slot::Granted(permit));
             if let Slot::Waiting(waker) = before {

@@ -12,7 +12,7 @@
 //! | [`long_work`] on one object, beside all other work | none: one for each processor | requests wait for a permit, fairly between users |
 //! | large [`lists`] in progress, and their bytes | `--max-lists`, `--max-list-bytes` | as for seats, in another queue |
 //! | bytes of watches that clients have not read ([`unread`]) | `--max-unread-bytes` | the watches of the [`slowest`] clients end |
-//! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
+//! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; one user may hold half of what other users leave free |
 //! | memory of the stores | `--memory-limit` | a further store is rejected with 503; `registry` counts it |
 //!
 //! Limits are shared between users. A [`User`] is an authenticated user, or for an unauthenticated request the
@@ -110,7 +110,8 @@ pub struct Limits {
     lists: Arc<Lists>,
     unread: Arc<Unread>,
     bodies: Arc<Bodies>,
-    /// Bytes of requests that wait for authentication and authorization.
+    /// Memory of requests that wait for authentication and authorization: at most `--max-body-bytes`, in addition to
+    /// that of bodies.
     heads: Arc<Shares<User>>,
     /// The number of requests that each limit rejected, for limits that do not count them themselves.
     rejected: [AtomicU64; Limit::ALL.len()],
@@ -177,7 +178,7 @@ impl Limits {
         Ok(HeadShare { until_authorized: Some(until_admitted), _until_answered: until_answered })
     }
 
-    /// Takes a share of the memory for heads of requests.
+    /// Takes a share of the memory for heads of requests, which all together is `--max-body-bytes`. Counts a rejection.
     ///
     /// # Errors
     /// 429 if the waiting requests of this user hold the maximum.
@@ -187,7 +188,7 @@ impl Limits {
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
             // The message states no usage, which would reveal how many requests of others wait.
             let message = format!(
-                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold the maximum memory for one user: what all others leave free of {flag}={most}. Send fewer requests at a time, or raise {flag}"
+                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold the maximum memory for one user, which is half of what other users leave free of {flag}={most}. Send fewer requests at a time, or raise {flag}"
             );
             Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
         })

@@ -188,7 +188,7 @@ impl Seats {
         let closed = if is_waiting { CLOSED } else { 0 };
         self.taken.store(shared.queue.places() | closed, Ordering::Relaxed);
         shared.is_ending = is_waiting;
-        // The runtime polls the task next that is woken last, so the first turn is woken last.
+        // The runtime polls the task that was woken last before the others. So that of the first turn is woken last.
         let first = granted.first().copied();
         for ticket in granted.into_iter().skip(1).chain(first) {
             if let Some(sleeper) = shared.sleeping.get_mut(&ticket) {
@@ -389,6 +389,7 @@ impl Worker {
     /// as soon as it is granted.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.paid == 0 {
+            // Never an error, because only first turns are rejected.
             let _ = ready!(self.poll_seat(context, Claim::Continues));
         }
         if let NextTurn::Long(queued) = &mut self.next {
@@ -438,7 +439,8 @@ impl Worker {
         .await
     }
 
-    /// Ready when the worker has a seat. If none is free, joins the queue, and the task is woken later.
+    /// Ready when the worker has a seat: `paid` is then set. If none is free, joins the queue, and the task is woken
+    /// when its turn is granted. `claim`: whether the turn can be rejected.
     ///
     /// # Errors
     /// 429 for the first turn of a request whose queue is full.
@@ -452,11 +454,13 @@ impl Worker {
                     sleeper.waker.clone_from(context.waker());
                     return Poll::Pending;
                 }
+                // Does not occur: a ticket and its sleeper are removed together.
                 None => 0,
             };
             shared.sleeping.remove(&ticket);
             self.ticket = None;
             if granted + VALID_ROUNDS >= round {
+                // If the turns of the round have cost too much already, this one waits for a later round.
                 if shared.queue.take_back(&self.user, ticket, self.seats.turn_cost()) {
                     self.ticket = Some(ticket);
                     self.seats.register_sleeper(shared, ticket, context);
@@ -465,6 +469,7 @@ impl Worker {
                 self.paid = self.seats.turn_cost().places;
                 return Poll::Ready(Ok(()));
             }
+            // The turn has expired. The request has waited for it, so it is not rejected now.
             claim = Claim::Continues;
         }
         if self.seats.try_take_unit() {

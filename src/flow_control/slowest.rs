@@ -1,8 +1,8 @@
 //! Decides which responses end when too many bytes are unread. Pure: no lock, no clock, no atomics.
 //!
 //! Of the tenant with the most unread bytes, the user with the most loses one response. It is the one whose client has
-//! read nothing for the longest time. This is repeated until enough is free. So a tenant always has at least an equal part of
-//! all bytes, and so has each user of it. Clients that make progress outlast those that have stopped.
+//! read nothing for the longest time. This is repeated until enough is free. So a tenant always has at least an equal
+//! part of all bytes, and so has each user of it. Clients that make progress outlast those that have stopped.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -20,7 +20,8 @@ pub struct ResponseBacklog {
     pub progress: u64,
 }
 
-/// The responses to end so that at most `most` bytes stay unread, as indexes of `backlogs`.
+/// The responses to end so that at most `most` bytes stay unread, as indexes of `backlogs`. The first one is that of
+/// the user with the most unread bytes in the tenant with the most.
 pub fn slowest(backlogs: &[ResponseBacklog], most: u64) -> Vec<usize> {
     let mut total: u64 = backlogs.iter().map(|backlog| backlog.bytes).sum();
     let mut users: HashMap<&User, (u64, Vec<usize>)> = HashMap::new();

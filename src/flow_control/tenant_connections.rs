@@ -72,11 +72,13 @@ impl<State: GroupMember> TenantConnections<State> {
     /// The connection to close for a new one of this user, with its user; `None` if there is none.
     pub(super) fn victim_for(&self, user: &User) -> Option<(User, u64)> {
         let tenant = user.tenant();
+        // After the exchange, the tenant that loses a connection must still have at least as many as this one.
         if self.tenants.largest() > self.tenants.count(&tenant) + 1 {
             let (largest, _) = self.tenants.first_of_largest()?;
             return self.users.get(&largest)?.first_of_largest();
         }
         let users = self.users.get(&tenant)?;
+        // The same rule for the users of the tenant.
         if users.largest() > users.count(user) + 1 {
             return users.first_of_largest();
         }

@@ -220,7 +220,7 @@ impl Unread {
             // The message states no usage, which would reveal what others read, and the length of objects that a View
             // prunes.
             let message = format!(
-                "too many requests, please try again later: the unread responses of user {user} hold the maximum memory for one user: what all others leave free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: the unread responses of user {user} hold the maximum memory for one user, which is half of what other users leave free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -232,7 +232,8 @@ impl Unread {
         self.small.take(address, RESPONSE + length as u64)
     }
 
-    /// A meter for a response to this user. `is_watch`: the response is a watch; `share`: that of another response.
+    /// A meter for a response to this user. `is_watch`: the response is a watch. `share`: from [`Unread::admit`], for a
+    /// response that is not a watch.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<UserShare>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
@@ -247,6 +248,7 @@ impl Unread {
         if let Some(known) = users.known.get(user).and_then(Weak::upgrade) {
             return known;
         }
+        // Doubling the number bounds the average cost of this search.
         if users.known.len() >= users.most {
             users.known.retain(|_, known| known.strong_count() > 0);
             users.most = 2 * users.known.len().max(32);
@@ -275,7 +277,8 @@ impl Unread {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a watch of this user may create a piece, by the unread bytes of all watches.
+    /// Whether a watch of this user may create a piece, by the unread bytes of all watches. They may exceed the maximum
+    /// by a quarter; for a user with few unread bytes ([`FIRST`]), they may be up to twice the maximum.
     fn has_room(&self, user: &UserUnread) -> bool {
         let bytes = self.bytes();
         bytes <= self.most.saturating_add(self.most / 4)
@@ -460,7 +463,7 @@ impl UnreadResponse {
         response
     }
 
-    /// Raises the share to this many bytes. False if the user may not hold as many.
+    /// Raises the share to this many bytes. False if the user may not hold as many. True if the response has no share.
     fn raise(&self, bytes: u64) -> bool {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.as_mut().is_none_or(|share| share.raise(bytes))

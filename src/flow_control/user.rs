@@ -38,6 +38,7 @@ impl Flow for User {
     /// For a ServiceAccount, all ServiceAccounts of its namespace; for others, the user itself.
     fn tenant(&self) -> User {
         match user_name::tenant(&self.0) {
+            // The name of the tenant is the beginning or the whole of the user's.
             tenant if tenant.len() < self.0.len() => User::named(tenant),
             _ => self.clone(),
         }

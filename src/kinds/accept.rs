@@ -262,14 +262,16 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
         }
         let place = format!("spec.resources[{index}]");
         let mut names = 0;
-        for (number, path) in shown.prune.iter().enumerate() {
+        let pruned = shown.prune.iter().enumerate().map(|path| ("prune", path, prune::path::prunable_names(path.1)));
+        let kept = shown.keep.iter().enumerate().map(|path| ("keep", path, prune::path::names(path.1)));
+        for (list, (number, path), found) in pruned.chain(kept) {
             if is_enough(&problems) {
                 break;
             }
-            match prune::path::names(path) {
+            match found {
                 Ok(found) => names += found.len(),
                 Err(invalid) => {
-                    let place = format!("{place}.prune[{number}]");
+                    let place = format!("{place}.{list}[{number}]");
                     problems.push(problem(place, SpecErrorReason::InvalidPath, format!("{path} {invalid}")));
                 }
             }
@@ -277,9 +279,10 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
         if names > prune::MOST_NAMES {
             let most = prune::MOST_NAMES;
             let message = format!(
-                "all paths together have {names} names; at most {most} are allowed: prune larger parts instead"
+                "all paths together have {names} names; at most {most} are allowed: prune or keep larger parts instead"
             );
-            problems.push(problem(format!("{place}.prune"), SpecErrorReason::InvalidPath, message));
+            let list = if shown.prune.is_empty() { "keep" } else { "prune" };
+            problems.push(problem(format!("{place}.{list}"), SpecErrorReason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
         let extractor = match shown_of(&shown.group, &shown.resource) {

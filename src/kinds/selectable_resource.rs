@@ -1,4 +1,5 @@
-//! SelectableResource: the fields by which a resource can be selected, as the operator found them. It has only a status.
+//! SelectableResource: the fields by which a resource can be selected, as the operator found them. It has only a
+//! status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

@@ -151,6 +151,18 @@ pub struct ViewResource {
         }])
     )]
     pub prune: Vec<String>,
+    /// Parts of the objects that the View shows, such as .spec.color: everything else is left out, as by prune, and
+    /// no selector can use it. The paths are written as those of prune. apiVersion, kind, metadata.name,
+    /// metadata.namespace, metadata.uid and metadata.resourceVersion are shown in any case. Label selectors of clients
+    /// can use labels that are kept; .metadata.labels keeps all of them. With prune too, the View shows what is kept
+    /// and not pruned. Absent or empty: everything is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        inner(length(min = 2, max = 512), pattern(r#"^([.][^][.'"]+)([.][^][.'"]+|\[('[^']+'|"[^"]+")\])*$"#)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub keep: Vec<String>,
 }
 
 /// The part of the selection that comes from the caller. A caller without the value gets 403.

@@ -90,6 +90,7 @@ impl MemoryBudget {
     pub(super) fn charge_element(&mut self, before: usize) -> Result<(), String> {
         match before {
             0 => self.charge(FIRST_ELEMENT),
+            // The first allocation has room for these.
             1..4 => Ok(()),
             _ => self.charge(ELEMENT),
         }
@@ -100,6 +101,7 @@ impl MemoryBudget {
     pub(super) fn charge_member(&mut self, before: usize, name: &str) -> Result<(), String> {
         match before {
             0 => self.charge(MAP_NODE)?,
+            // The first node has room for these.
             1..IN_FIRST_NODE => {}
             _ => self.charge(MEMBER)?,
         }
@@ -108,6 +110,7 @@ impl MemoryBudget {
 
     /// Charges a string. Fails if the budget is exceeded.
     pub(super) fn charge_text(&mut self, text: &str) -> Result<(), String> {
+        // A quarter more, because allocators round up.
         if text.is_empty() { Ok(()) } else { self.charge(TEXT + text.len() + text.len() / 4) }
     }
 

@@ -180,6 +180,7 @@ impl Builder {
     fn replay(&mut self, anchor: usize, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         let (start, end, nodes) = self.range(anchor)?;
         budget.count_alias(nodes)?;
+        // Moved out while its events are handled, which records none: an enclosing anchor has the alias itself.
         let log = std::mem::take(&mut self.log);
         let mut ranges = vec![(start, end)];
         while let Some((next, end)) = ranges.last_mut() {
@@ -205,7 +206,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Handles a scalar, which is a key or a value.
+    /// Handles a scalar, which is the key of a member or a value. `line`: its line, or that of the alias.
     fn take_scalar(
         &mut self,
         text: &str,
@@ -274,7 +275,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Begins a mapping or a list. `anchor`: its anchor, or 0.
+    /// Begins a mapping or a list. `anchor`: its anchor, or 0. Fails where a key is expected, and at [`MAX_DEPTH`].
     fn begin_container(&mut self, is_mapping: bool, anchor: usize, line: usize) -> Result<(), String> {
         if self.expects_key() {
             return Err("a key is a mapping or a list".to_owned());
@@ -331,6 +332,9 @@ impl Builder {
 
 /// An object with these members and those of the merged mappings (`<<`). The members themselves take precedence, and
 /// then earlier mappings.
+///
+/// # Errors
+/// A merged value is neither a mapping nor a list of mappings, or the budget is exceeded.
 fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut MemoryBudget) -> Result<Value, String> {
     for value in merged {
         let mappings = if let Value::Array(items) = value { items } else { vec![value] };

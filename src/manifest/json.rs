@@ -81,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses a value that is inside of `depth` lists and objects.
+    /// Parses a value that is inside of `depth` lists and objects. `position`: where it is in its document.
     fn parse_value(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         if depth > MAX_DEPTH {
             return Err(format!("nested deeper than {MAX_DEPTH} levels"));
@@ -142,7 +142,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses a list; the next byte is its bracket.
+    /// Parses a list; the next byte is its bracket. `position`: where the list is in its document. For
+    /// [`Position::Items`], the line of each element is recorded.
     fn parse_list(&mut self, depth: usize, position: Position) -> Result<Value, String> {
         self.offset += 1;
         let mut items = Vec::new();

@@ -54,7 +54,8 @@ impl ShapeErrors {
     }
 }
 
-/// Compares a value with a shape, and adds errors to `found`. Removes null members, because Go treats them as absent.
+/// Compares a value with a shape, and adds errors to `found`. Removes the null members of objects whose members are
+/// checked ([`DocumentShape::Members`]), because Go treats them as absent.
 /// `path` is the path of the value in the document; empty for the document itself.
 pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };

@@ -44,7 +44,8 @@ pub enum SingleDocumentError {
 }
 
 /// Parses a file, and returns its objects and its errors. Empty documents are left out. A `List`, and every other kind
-/// that ends in `List` and has `items`, is split into its items. Parsing ends when the budget of memory is exceeded.
+/// that ends in `List`, is split into its `items`; without any, it is left out too. Parsing ends when the budget of
+/// memory is exceeded.
 pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocument>) {
     let mut documents = Vec::new();
     let mut invalid = Vec::new();
@@ -87,8 +88,8 @@ fn is_indicator(byte: u8) -> bool {
     b"[]{},:?&*!\"'#%".contains(&byte)
 }
 
-/// Parses the documents of one chunk of a file, which begins at line `first_line`. Adds its objects to `documents`, and
-/// errors to `invalid`.
+/// Parses the documents of one chunk ([`Chunks`]) of a file, which begins at line `first_line`. Adds its objects to
+/// `documents`, and errors to `invalid`.
 fn parse_chunk(
     chunk: &[u8],
     first_line: usize,
@@ -152,7 +153,7 @@ struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// The chunks of a text: documents of YAML, or the whole of JSON.
+    /// The chunks of a text: documents of YAML, or the whole of JSON. A byte order mark is skipped.
     fn new(bytes: &'a [u8], form: Syntax) -> Chunks<'a> {
         let rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Chunks { rest, line: 1, form }
@@ -162,6 +163,7 @@ impl<'a> Chunks<'a> {
     fn next_length(&self) -> (usize, usize) {
         let (mut length, mut lines) = (0, 0);
         for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
+            // A marker in the first line begins this chunk.
             let marked = line.strip_prefix(b"---").filter(|_| self.form == Syntax::Yaml && length > 0);
             if marked.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace)) {
                 break;
@@ -176,12 +178,14 @@ impl<'a> Chunks<'a> {
 impl<'a> Iterator for Chunks<'a> {
     type Item = (&'a [u8], usize);
 
+    /// The next chunk with content, and the number of its first line in the file.
     fn next(&mut self) -> Option<Self::Item> {
         while !self.rest.is_empty() {
             let (length, lines) = self.next_length();
             let (chunk, rest) = self.rest.split_at(length);
             let line = self.line;
             (self.rest, self.line) = (rest, line + lines);
+            // JSON has no comments: the parser rejects what `is_empty` would skip.
             if self.form == Syntax::Json || !is_empty(chunk) {
                 return Some((chunk, line));
             }
@@ -220,7 +224,9 @@ fn flatten(document: ParsedDocument, documents: &mut Vec<Document>, invalid: &mu
                 flatten(ParsedDocument { value, line, item_lines: Vec::new() }, documents, invalid);
             }
         }
+        // A list without items.
         Some(Value::Null) | None if is_list => {}
+        // One object, of which `items` is an ordinary field.
         other => {
             members.extend(other.map(|items| ("items".to_owned(), items)));
             documents.push(Document { value: Value::Object(members), line });

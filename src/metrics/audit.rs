@@ -1,4 +1,5 @@
-//! Metrics of the audit log: events, and requests that were rejected because the log was not available. No label names a user.
+//! Metrics of the audit log: events, and requests that were rejected because the log was not available. No label names
+//! a user.
 
 use std::fmt;
 use std::sync::Arc;

@@ -114,7 +114,8 @@ impl Metrics {
         response
     }
 
-    /// Authorizes a request, whatever its path: callers that are not authorized do not learn which paths exist.
+    /// Authorizes a request, whatever its path: callers that are not authorized do not learn which paths exist. The
+    /// error is the response to a client that may not read metrics.
     async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), ApiError> {
         let access = match &self.scrapers {
             Scrapers::Anonymous(None) => return Ok(()),
@@ -132,6 +133,7 @@ impl Metrics {
             scope: AuthorizationScope::Request,
         };
         let admitted = Box::pin(access.authorize(&arrived)).await;
+        // With valid credentials, the connection counts as authenticated even if the permission is missing.
         if let Some(identity) = known.get().filter(|identity| !identity.is_anonymous()) {
             let user = || User::named(&access.connection_user(arrived.peer, identity));
             connection.authenticate(user).map_err(ApiError::Limited)?;
@@ -148,6 +150,7 @@ impl Metrics {
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
         let info = RequestInfo::read(&parts.method, parts.uri.path(), Query::default());
+        // The path of a request to a View is relative to the View, so it could be `/metrics` by chance.
         let path = if info.view.is_none() { &*info.path } else { "" };
         let mut response = match (self.admit(connection, &parts, &info).await.err(), path, &parts.method) {
             (Some(failure), _, _) => {

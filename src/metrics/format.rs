@@ -54,7 +54,8 @@ pub(super) fn encode(families: &Registry, format: ExpositionFormat) -> String {
     }
 }
 
-/// Converts OpenMetrics text to the text format 0.0.4.
+/// Converts OpenMetrics text to the text format 0.0.4. Units and the mark at the end, which that format does not have,
+/// are left out.
 pub(super) fn plain(open_metrics: &str) -> String {
     let counters: BTreeSet<&str> =
         open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();

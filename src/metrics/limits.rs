@@ -28,7 +28,8 @@ impl LimitsCollector {
         LimitsCollector { limits, registry }
     }
 
-    /// The current use and the maximum of a limit, as a number or in bytes. `None`: no maximum is configured.
+    /// The current use and the maximum of a limit, as a number or in bytes. For a limit of each address or user, the
+    /// use is that of the one that uses the most. `None`: no maximum is configured.
     fn usage(&self, limit: Limit) -> (u64, Option<u64>) {
         let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
         match limit {
@@ -68,8 +69,9 @@ impl Collector for LimitsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.usage(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "Current use of each limit. A limit for each address or user has the value of the one that uses the most; connections of \
-                    a user can exceed the maximum while others are free. Seats count only while requests wait for one. No further store is loaded if \
+        let help = "Current use of each limit. For a limit of each address or user, the value is that of the \
+                    address or user that uses the most. A user can have more connections than the maximum while the \
+                    server has free ones. Seats count only while requests wait for one. No further store is loaded if \
                     the memory of stores exceeds the maximum";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
@@ -89,15 +91,15 @@ impl Collector for LimitsCollector {
             let refused = self.limits.rejections(limit);
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
         }
-        let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, \
-                    evicted for another one, or ended because its user had more than its share";
+        let help = "Connections that the server closed, by reason: without a request, without credentials, all requests \
+                    rejected, idle, evicted for another connection, or its user had more than its share";
         let mut family = encoder.encode_descriptor("fieldcache_connections_closed", help, None, MetricType::Counter)?;
         for reason in CloseReason::ALL {
             let closed = self.limits.connections().closed(reason);
             let label = [("reason", reason.as_str())];
             family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&closed, None)?;
         }
-        let help = "Large lists that wait for a permit";
+        let help = "Large lists and objects that wait until others in progress end";
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;

@@ -43,7 +43,8 @@ impl ProcessStats {
         ProcessStats { open_files, ..ProcessStats::read(&texts[0], &texts[1], &texts[2]) }
     }
 
-    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`. They do not have `open_files`.
+    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`, in this order. They do not have
+    /// `open_files`.
     pub fn read(process: &str, status: &str, system: &str) -> ProcessStats {
         // The second field is the program's name in parentheses, which may hold blanks and parentheses.
         let fields: Vec<&str> = process.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();

@@ -120,8 +120,8 @@ impl Collector for StoresCollector {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
         }
-        let help =
-            "Bytes held only by history, of all stores together; --history-changes and --history-memory bound each";
+        let help = "Bytes held only by the histories of all stores together; --history-changes and --history-memory \
+                    bound the history of each store";
         let mut family = encoder.encode_descriptor("fieldcache_history_bytes", help, None, MetricType::Gauge)?;
         let all: u64 = stores.iter().map(|store| store.usage.history_bytes).sum();
         family.encode_gauge(&all)?;

@@ -1,9 +1,10 @@
 //! Whether the admission policies that protect Views with `authorization: View` are in force.
 //!
-//! Such a View shows its users objects that they may not read elsewhere. So only users who may read a resource may write such a View of
-//! it, or a FieldCache, which defines what the View selects by. ValidatingAdmissionPolicies check the author at each write; the author
-//! is not known later. A replica serves such Views only while each policy and each binding is exactly that of this release. It repairs
-//! nothing itself: a permission to write admission policies would be a permission to do everything.
+//! Such a View shows its users objects that they may not read elsewhere. So only users who may read a resource may
+//! write such a View of it, or a FieldCache, which defines what the View selects by. ValidatingAdmissionPolicies check
+//! the author at each write; the author is not known later. A replica serves such Views only while each policy and each
+//! binding is exactly that of this release. It repairs nothing itself: a permission to write admission policies would
+//! be a permission to do everything.
 //!
 //! If fieldcache may not read the policies for some seconds, it treats them as missing. If the API server does not
 //! respond, the last known state applies. No object is disclosed by that, because reviews of the permission to use a
@@ -55,7 +56,7 @@ impl RequiredPolicy {
     /// Reads [`MANIFEST`].
     ///
     /// # Errors
-    /// If it does not hold exactly the policies of [`NAMES`] with their bindings.
+    /// The manifest does not have exactly the policies of [`NAMES`] with their bindings.
     pub fn read_all() -> Result<Vec<RequiredPolicy>, String> {
         let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Syntax::Yaml);
         if let Some(broken) = broken.first() {

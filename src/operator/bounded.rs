@@ -1,7 +1,7 @@
 //! Events of the objects that fit into an [`ObjectBudget`].
 //!
-//! Objects that do not fit are only in the API server. When there is space again, for instance because an older object was deleted, all
-//! objects are listed again.
+//! Objects that do not fit are only in the API server. When there is space again, for instance because an older object
+//! was deleted, all objects are listed again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -67,6 +67,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             if let Some(event) = state.ready.pop_front() {
                 return Some((Ok(event), (state, shorten)));
             }
+            // The time of the next list; `None` during a list, and while nothing that was left out would fit.
             let pause = LIST_AGAIN_AFTER.max(state.took * PAUSE_FACTOR);
             let again = state.listed.filter(|_| state.budget.has_space()).map(|listed| listed + pause);
             let event = tokio::select! {
@@ -183,16 +184,18 @@ mod tests {
     /// In a list of Views, a name of a pruned path can have two bytes.
     #[test]
     fn names_of_pruned_paths_count_beside_their_text() {
-        let length = |path: String| {
-            let shown = json!({"resource": "pods", "prune": [path]});
+        let length = |list: &str, path: String| {
+            let shown = json!({"resource": "pods", list: [path]});
             let view: Lenient<View> = serde_json::from_value(json!({
                 "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "v"}, "spec": {"resources": [shown]},
             }))
             .unwrap();
             view.0.spec_length()
         };
-        let length_with = |names: usize| length(format!(".spec{}", ".a".repeat(names)));
-        assert_eq!(length_with(200) - length_with(100), 100 * (2 + 48));
+        for list in ["prune", "keep"] {
+            let length_with = |names: usize| length(list, format!(".spec{}", ".a".repeat(names)));
+            assert_eq!(length_with(200) - length_with(100), 100 * (2 + 48), "{list}");
+        }
     }
 
     /// Changes wait for the end of a list, which for thousands of objects takes seconds.

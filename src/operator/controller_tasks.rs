@@ -1,7 +1,8 @@
-//! Runs controllers independently: the election and the admission policies must continue while another controller computes.
+//! Runs controllers independently: the election and the admission policies must continue while another controller
+//! computes.
 //!
-//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`ControllerTasks`]), and work
-//! whose length users choose runs on another thread ([`compute`]).
+//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own
+//! ([`ControllerTasks`]), and work whose length users choose runs on another thread ([`compute`]).
 
 use std::panic::resume_unwind;
 

@@ -134,6 +134,7 @@ async fn write_while_leading(
             () = views::run(client.clone(), served.0, served.1, (recorder, reported.clone()), address, of_views) => {}
             () = forget_deleted(&reported, replica.results.clone(), view_results.clone()) => {}
             () = selectable_resources::run(client.clone(), replica.clone(), selectable, selectable_changes) => {}
+            // Drops the other futures, so that nothing is written after the leadership was lost.
             _ = leading.wait_for(|leads| !*leads) => {}
         }
     }
@@ -159,7 +160,7 @@ async fn forget_deleted(
     }
 }
 
-/// A stream with an item for each change of the value. It ends with the sender.
+/// A stream with an item for each change of the value that `receiver` has not seen yet. It ends with the sender.
 fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
     stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
 }

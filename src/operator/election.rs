@@ -51,7 +51,8 @@ pub(super) enum LeaseAction {
     Wait,
 }
 
-/// What the replica `identity` does about the Lease `current`, which has not changed for `unchanged`.
+/// What the replica `identity` does about the Lease `current`, which has not changed for `unchanged`. A Lease without a
+/// valid duration counts as expired.
 pub(super) fn lease_action(current: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
     let holder = current.holder_identity.as_deref().unwrap_or_default();
     let seconds = u64::try_from(current.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
@@ -120,6 +121,7 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
         }
         let leads = match holds {
             Some(holds) => holds,
+            // Nothing is known: a leader stays leader until its deadline, and others do not become leader.
             None => *leading.borrow() && renewed.elapsed() < election.renew_deadline,
         };
         leading.send_if_modified(|leading| {
@@ -154,6 +156,7 @@ pub async fn release(client: Client, election: &Election) {
                 return Ok::<_, kube::Error>(());
             }
             spec.holder_identity = Some(String::new());
+            // The shortest duration that the API server accepts, as client-go sets it.
             spec.lease_duration_seconds = Some(1);
             if is_written(leases.replace(&election.name, &PostParams::default(), &lease).await)? {
                 return Ok(());

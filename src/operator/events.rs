@@ -1,7 +1,7 @@
 //! Kubernetes Events: that an object became ready, or why it is not.
 //!
-//! There is one for each change of a condition's reason, except for loads, which end by themselves. Failed writes of Events are not retried,
-//! since the condition has the same text.
+//! There is one for each change of a condition's reason, except for loads, which end by themselves. Failed writes of
+//! Events are not retried, since the condition has the same text.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -89,6 +89,7 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
     let wanted: Vec<&Gvr> = result.stores.iter().map(|store| &store.gvr).collect();
     let stores = Stores::observe(&context.replica, &wanted);
     let findings = findings(&result, &stores);
+    // Counts change all the time, so they are written rarely, but the first ones at once.
     let may_count = {
         let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
         previous.objects.is_none() || counted.get(&name).is_none_or(|last| last.elapsed() >= COUNTS_EVERY)
@@ -190,8 +191,8 @@ impl Stores {
     }
 }
 
-/// How to grant the operator the permission to read a resource. It is in the condition, in the log and in responses, in one line, because
-/// kubectl's tables cut a message at its first line break.
+/// How to grant the operator the permission to read a resource. It is in the condition, in the log and in responses, in
+/// one line, because kubectl's tables cut a message at its first line break.
 pub fn how_to_permit(gvr: &Gvr) -> String {
     let name = object_name(&gvr.group, &gvr.resource);
     if &*gvr.group == "apiextensions.k8s.io" {
@@ -206,7 +207,8 @@ pub fn how_to_permit(gvr: &Gvr) -> String {
     )
 }
 
-/// The conditions of a FieldCache: Accepted, Synced and Ready, and PreferredVersionOnly if it applies.
+/// The conditions of a FieldCache: Accepted, Synced and Ready, and PreferredVersionOnly if it applies. `stores` is the
+/// state of the stores of `result`.
 fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     let of_all = result.problems.first().filter(|_| result.stores.is_empty());
     if let Some(problem) = of_all {

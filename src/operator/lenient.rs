@@ -62,8 +62,9 @@ impl Replaceable for View {
     }
 
     fn spec_length(&self) -> usize {
-        // A name of a pruned path can have one byte here, and takes much more memory.
-        let names = |shown: &ViewResource| shown.prune.iter().map(|path| most_names(path)).sum::<usize>();
+        // A name of a path can have one byte here, and takes much more memory.
+        let names =
+            |shown: &ViewResource| shown.prune.iter().chain(&shown.keep).map(|path| most_names(path)).sum::<usize>();
         length(&self.spec).saturating_add(self.spec.resources.iter().map(names).sum::<usize>() * NAME_BYTES)
     }
 
@@ -170,6 +171,7 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
             false => K::deserialize(value).map_err(|error| error.to_string()),
         };
         let whole = read(&value);
+        // If the status alone is invalid, the object is valid without it. Otherwise the first reason is kept.
         let mut status = Value::Null;
         let read = whole.or_else(|reason| {
             if let Some(members) = value.as_object_mut() {

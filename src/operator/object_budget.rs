@@ -1,12 +1,13 @@
-//! Bounds the number and length of objects of fieldcache's own kinds in memory. Their authors choose both, and the objects are loaded again
-//! at each start.
+//! Bounds the number and length of objects of fieldcache's own kinds in memory. Their authors choose both, and the
+//! objects are loaded again at each start.
 //!
 //! The oldest objects get places, up to a limit; only objects with a place are served. Of newer ones, only the names
 //! are in memory, so that their status can explain why they are not served. Beyond a further limit, nothing is in
 //! memory. The order is by age, so that no author can displace a served object by writing more of them.
 //!
-//! The first bytes of each spec are free. The bytes of specs beyond these are bounded together, and the oldest long objects get them first. A
-//! long object that gets none has a place without its spec. Older objects that become longer therefore do not affect short ones.
+//! The first bytes of each spec are free. The bytes of specs beyond these are bounded together, and the oldest long
+//! objects get them first. A long object that gets none has a place without its spec. Older objects that become longer
+//! therefore do not affect short ones.
 //!
 //! The result does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. `bounded` lists the
 //! objects again when there is space.
@@ -107,7 +108,8 @@ impl ObjectBudget {
     }
 
     /// Adds or replaces an object, without its spec if that is over a limit. Returns what changes: this object, and
-    /// other objects that lose their specs or their places by it.
+    /// other objects that lose their specs or their places by it. If there are too many names, the newest objects
+    /// without a place are removed, this one possibly among them.
     pub fn admit<K: Replaceable>(&mut self, mut object: K) -> BudgetChange<K> {
         let name = object.meta().name.clone().unwrap_or_default();
         let was_known = self.remove(&name);
@@ -135,6 +137,7 @@ impl ObjectBudget {
             self.has_more = true;
             self.ages.remove(&youngest);
             admitted.retained.retain(|kept| kept.meta().name.as_ref() != Some(&youngest));
+            // A new object that is removed at once was never reported, so its removal is not reported either.
             if youngest != name || was_known {
                 let mut gone = K::default();
                 gone.meta_mut().name = Some(youngest);
@@ -144,8 +147,10 @@ impl ObjectBudget {
         admitted
     }
 
-    /// Inserts an object at the position of its age. `excess`: the bytes of its spec beyond the free ones.
+    /// Inserts an object at the position of its age. `excess`: the bytes of its spec beyond the free ones. The limits
+    /// may then be exceeded.
     fn place(&mut self, age: Age, metadata: ObjectMeta, excess: usize) {
+        // An older object waits for a place, or an older long object for its spec: a newer one must not get it first.
         if self.named.first().is_some_and(|oldest| *oldest < age) {
             self.named.insert(age);
             return;

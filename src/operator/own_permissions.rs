@@ -48,6 +48,7 @@ const NEEDED: [(&str, &str, &[&str]); 10] = [
 /// Permissions of these rules that this server does not need, as `VERB RESOURCE.GROUP`; sorted.
 pub fn excessive(rules: &[ResourceRule]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    // A rule without groups or resources counts as one for all of them.
     let all = vec!["*".to_owned()];
     for rule in rules {
         let (groups, resources) = (rule.api_groups.as_ref().unwrap_or(&all), rule.resources.as_ref().unwrap_or(&all));
@@ -84,7 +85,8 @@ pub fn warning(rules: &[ResourceRule]) -> Option<String> {
     ))
 }
 
-/// Requests the permissions of this server once from the API server, and logs the warning.
+/// Requests the permissions of this server from the API server, and logs [`warning`] if there is one. Retries until the
+/// API server responds, and returns at once if it does not permit the review.
 pub async fn check(client: Client) {
     let reviews: Api<SelfSubjectRulesReview> = Api::all(client);
     let review = SelfSubjectRulesReview {

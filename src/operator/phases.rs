@@ -1,4 +1,5 @@
-//! Reports when a store becomes ready, begins to load, fails or is removed, without changes of objects. Statuses depend on these.
+//! Reports when a store becomes ready, begins to load, fails or is removed, without changes of objects. Statuses depend
+//! on these.
 
 use std::sync::Arc;
 

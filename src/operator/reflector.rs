@@ -75,7 +75,8 @@ where
     })
 }
 
-/// Drops metadata that fieldcache does not read. Authors choose its length, and kube-apiserver bounds only the whole object.
+/// Drops metadata that fieldcache does not read. Authors choose its length, and kube-apiserver bounds only the whole
+/// object.
 pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     (metadata.managed_fields, metadata.annotations) = (None, None);
     (metadata.labels, metadata.finalizers) = (None, None);
@@ -105,10 +106,11 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
     }
 }
 
-/// Like [`follow`], with an error as an item while the permission to read the objects is missing. Other failures yield no item, since the
-/// last known objects may still be current.
+/// Like [`follow`], with an error as an item while the permission to read the objects is missing. Other failures yield
+/// no item, since the last known objects may still be current.
 ///
-/// A watch that succeeds after a rejection has no events until something changes. So the objects are listed again after a rejection.
+/// A watch that succeeds after a rejection has no events until something changes. So the objects are listed again after
+/// a rejection.
 pub(super) fn follow_strictly<K>(
     client: Client,
     selected: watcher::Config,
@@ -156,8 +158,8 @@ where
     (store, changes)
 }
 
-/// Delays before the objects are listed again after a rejection: none after the first one, then the first delay, then twice as long each
-/// time.
+/// Delays before the objects are listed again after a rejection: none after the first one, then the first delay, then
+/// twice as long each time.
 const FIRST_DELAY: Duration = Duration::from_millis(800);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 

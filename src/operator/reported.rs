@@ -1,6 +1,8 @@
-//! The conditions that the operator wrote to FieldCaches and Views, and whether this replica is the leader, for metrics.
+//! The conditions that the operator wrote to FieldCaches and Views, and whether this replica is the leader, for
+//! metrics.
 //!
-//! Only the leader writes conditions, so only the leader has any here. A replica drops them when it is no longer the leader.
+//! Only the leader writes conditions, so only the leader has any here. A replica drops them when it is no longer the
+//! leader.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

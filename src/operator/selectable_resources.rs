@@ -1,8 +1,8 @@
 //! Writes SelectableResources, which list the selectable fields of a resource.
 //!
-//! [`describe`] is pure: definitions of the cluster and results of FieldCaches in, desired objects out. [`run`] makes the cluster have exactly
-//! these. It compares all of them whenever something changes, so that deleted and changed objects are restored. It is a loop of its own,
-//! since controllers of kube-runtime reconcile only objects that exist.
+//! [`describe`] is pure: definitions of the cluster and results of FieldCaches in, desired objects out. [`run`] makes
+//! the cluster have exactly these. It compares all of them whenever something changes, so that deleted and changed
+//! objects are restored. It is a loop of its own, since controllers of kube-runtime reconcile only objects that exist.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -139,6 +139,7 @@ fn describe_version(
     });
     let extra = store.iter().flat_map(|store| &*store.fields).map(CompiledField::field);
     let warnings = validation.iter().flat_map(|validation| &validation.warnings);
+    // A warning without a version is about all versions.
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
     // The path is the key of the list in the status, so it must be unique. Long paths are cut, and then two can be the
     // same.
@@ -154,6 +155,7 @@ fn describe_version(
 
 /// A field for the status.
 fn field(field: &Field) -> SelectableField {
+    // Texts have at most the characters that the CustomResourceDefinition of SelectableResources permits.
     let some = |text: &str, most| (!text.is_empty()).then(|| shortened(text, most));
     SelectableField {
         field_path: shortened(&field.label, MAX_TEXT),
@@ -202,6 +204,7 @@ pub async fn run(
     let mut changes = std::pin::pin!(changes);
     let mut logged = LastProblem::default();
     let validations = CrdValidationCache::default();
+    // When everything is compared again without another change.
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
         let definitions = replica.definitions.borrow_and_update().clone();
@@ -292,7 +295,10 @@ async fn reconcile(
 }
 
 /// Writes a SelectableResource and its status, each if it differs from `object`, the existing one; `None`: it does not
-/// exist.
+/// exist. `documents` is the result of [`hashes`].
+///
+/// # Errors
+/// The API server rejects one of the two, or does not respond.
 async fn write(
     api: &Api<SelectableResource>,
     name: &str,
@@ -305,6 +311,7 @@ async fn write(
     let head = json!({ "apiVersion": SelectableResource::api_version(&()), "kind": SelectableResource::kind(&()) });
     if object.is_none_or(|object| object.owner_references() != owners) {
         let mut body = head.clone();
+        // An empty list removes owners that this program set before.
         body["metadata"] = json!({ "name": name, "ownerReferences": owners });
         api.patch(name, &apply, &Patch::Apply(&body)).await?;
     }
@@ -330,7 +337,8 @@ fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     paths
 }
 
-/// The text of a printer column: the first paths, separated by commas, as many as fit, and the number of the others.
+/// The text of a printer column: the first paths, separated by commas, as many as fit into 30 characters, and the
+/// number of the others. If not even the first path fits, it is cut.
 pub(super) fn summary(paths: &[String]) -> String {
     const WIDTH: usize = 30;
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! Evaluates FieldCaches against the definitions of the cluster: which stores they define, and which problems they have.
+//! Evaluates FieldCaches against the definitions of the cluster: which stores they define, and which problems they
+//! have.
 //!
 //! Pure: FieldCaches and [`Definitions`] in, results out. Every replica gets the same results, so all of them serve
 //! the same stores. `field_caches` writes the results to the objects. A result is reused while its inputs are the
@@ -164,7 +165,8 @@ pub fn evaluate(field_cache: &FieldCache, definitions: &Definitions) -> FieldCac
     }
 }
 
-/// The problem of an object without its spec. `crowded_out` is the reason for an object that exceeds the budget of its kind.
+/// The problem of an object without its spec. `crowded_out` is the reason for an object that exceeds the budget of its
+/// kind.
 pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
     let ObjectLimits { objects, free, excess, longest, .. } = ObjectLimits::WRITTEN_BY_USERS;
     let (reason, message) = match why {
@@ -181,7 +183,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
         Absence::CrowdedOut => (
             crowded_out,
             format!(
-                "fieldcache serves the oldest {objects} objects of this kind. The parts of specs beyond {free} bytes may have {excess} bytes in total, and the oldest objects come first. Shorten the spec, or delete unused objects"
+                "fieldcache serves the oldest {objects} objects of this kind. Of each spec, {free} bytes are free. Further bytes of all specs are limited to {excess} in total, which the oldest objects get first. Shorten the spec, or delete unused objects"
             ),
         ),
     };
@@ -244,6 +246,7 @@ fn stores(
     }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
+    // The versions that are cached already, by the status. They stay cached after the preferred version has changed.
     let kept = field_cache.status.as_ref().map_or(&[][..], |status| &status.versions);
     let (versions, problems) = accept::versions(spec, kept, &names);
     let problems: Vec<SpecProblem> = problems.into_iter().map(SpecProblem::from).collect();
@@ -263,6 +266,7 @@ fn stores(
         };
         let mut outcome = accept_fields(&requests, gvr, definition, definitions);
         for problem in &mut outcome.problems {
+            // Cut, because it can quote what the author wrote.
             problem.message = accept::shortened(std::mem::take(&mut problem.message));
         }
         // The fields were accepted for this extractor, so it can be extended by them.

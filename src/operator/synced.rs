@@ -1,7 +1,8 @@
-//! Readiness: a replica is ready when the stores of its start are complete, or have failed with a condition, and the Views are evaluated.
+//! Readiness: a replica is ready when the stores of its start are complete, or have failed with a condition, and the
+//! Views are evaluated.
 //!
-//! A replica that is not ready gets no requests from its Service, but it serves what it has. Until it [knows](Synced::knows) which resources
-//! and Views exist, it does not report any of them as missing.
+//! A replica that is not ready gets no requests from its Service, but it serves what it has. Until it
+//! [knows](Synced::knows) which resources and Views exist, it does not report any of them as missing.
 //!
 //! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store
 //! that is added later at the same time. If it gated readiness, an author of FieldCaches could take all of them out of
@@ -33,7 +34,8 @@ pub struct Synced {
     stores: Mutex<Option<Expected>>,
     /// Whether the Views of the start were evaluated.
     views: AtomicBool,
-    /// Whether [`Synced::knows`] was true once. From then on, a new resource is missing until it is loaded, as in kube-apiserver.
+    /// Whether [`Synced::knows`] was true once. From then on, a new resource is missing until it is loaded, as in
+    /// kube-apiserver.
     known: AtomicBool,
 }
 

@@ -1,8 +1,8 @@
 //! Evaluates and serves Views in every replica, and writes their statuses in the leader.
 //!
-//! [`evaluate`] is pure: Views, the results of FieldCaches and the definitions of the cluster in, definitions of Views out. A View is served
-//! as a whole or not at all: with an invalid selection it would show too much. `registry::views` serves it. There is no finalizer, since
-//! deletion needs no cleanup.
+//! [`evaluate`] is pure: Views, the results of FieldCaches and the definitions of the cluster in, definitions of Views
+//! out. A View is served as a whole or not at all: with an invalid selection it would show too much. `registry::views`
+//! serves it. There is no finalizer, since deletion needs no cleanup.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -102,9 +102,9 @@ pub(super) struct LastEvaluation {
     pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Evaluates all Views. An unchanged View keeps its result from `last`, unless the results of the FieldCaches that it
-/// uses have changed, or it shows a resource that no FieldCache caches and the cluster's resources have changed. Yields
-/// to other tasks between Views.
+/// Evaluates all Views. A changed View is evaluated again, and so is one of which an input has changed since `last`.
+/// The inputs are the results of the FieldCaches that it uses, and the cluster's resources if it shows one that no
+/// FieldCache caches. Any other View keeps its result. Yields to other tasks between Views.
 pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
     results: &Arc<FieldCacheResults>,
@@ -200,7 +200,8 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
     }
     let mut parts = Vec::with_capacity(spec.resources.len());
     for shown in &spec.resources {
-        let prune = match Prune::new(shown.prune.iter().map(String::as_str)) {
+        let [pruned, kept] = [&shown.prune, &shown.keep].map(|paths| paths.iter().map(String::as_str));
+        let prune = match Prune::with_kept(pruned, kept) {
             Ok(prune) => prune,
             // `accept::view` reports it already. Without the path, the View would show too much.
             Err(invalid) => {
@@ -283,6 +284,7 @@ pub async fn serve(
                 })
                 .collect();
             registry.replace_views(served);
+            // Until the policies are read, Views with `authorization: View` are not served although they may be valid.
             if policy != admission_policy::unread() {
                 synced.set_views_evaluated();
             }
@@ -318,9 +320,8 @@ struct Context {
     address: Address,
 }
 
-/// Writes statuses for as long as it is polled. `triggers` has an item whenever the phase of a store, the result of a
-/// View, the state of the admission policies or the certificate authorities have changed: then all Views are
-/// reconciled.
+/// Writes statuses for as long as it is polled. All Views are reconciled for each item of `triggers`. It has one
+/// whenever the phase of a store, the result of a View, the admission policies or the certificate authorities change.
 pub async fn run(
     client: Client,
     replica: ReplicaState,
@@ -390,6 +391,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
             let (first, rest) = (&problems[0], problems.len() - 1);
             let more = match rest {
                 0 => String::new(),
+                // With MOST_PROBLEMS there can be others, which were not recorded.
                 rest if problems.len() < MOST_PROBLEMS => format!("; and {rest} more"),
                 _ => "; and more".to_owned(),
             };
@@ -399,13 +401,15 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
         }
     };
     let accepted = Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all selectors are valid");
-    // The admission policies restrict who decides what such a View shows. Without them, any author of Views or FieldCaches could.
+    // The admission policies restrict who decides what such a View shows. Without them, any author of Views or
+    // FieldCaches could.
     let policy = replica.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
         let ready = Finding::new(READY, ConditionStatus::False, "AdmissionPolicyMissing", problem);
         return [accepted, ready].into_iter().chain(further_conditions(definition)).collect();
     }
     let catalog = replica.registry.catalog();
+    // A part waits if its resource has no store, or that of one of its versions is not complete.
     let is_waiting = |part: &&ViewPart| {
         let mut states = catalog
             .stores()
@@ -437,6 +441,7 @@ fn further_conditions(definition: &ViewDefinition) -> impl Iterator<Item = Findi
 pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     let fields = &definition.consumer.fields;
     let field_of = |wanted: ConsumerClaim| fields.iter().find(|(_, value)| *value == wanted);
+    // The uid of a Pod is unique in all namespaces.
     let is_unique = field_of(ConsumerClaim::Namespace).or(field_of(ConsumerClaim::PodUid)).is_some();
     let (name, owner, value) = match (field_of(ConsumerClaim::PodName), field_of(ConsumerClaim::ServiceAccountName)) {
         (Some((name, _)), _) => (name, "a Pod", "PodName"),
@@ -452,12 +457,12 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     })
 }
 
-/// The condition Pruned of a View that prunes: what the View leaves out in addition to the paths of `prune`, and where
-/// the same data can still be read. `None` if the View does not prune.
+/// The condition Pruned of a View that prunes or keeps: what the View leaves out in addition to the paths of `prune`
+/// and to what `keep` does not name, and where the same data can still be read. `None` if the View shows whole objects.
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
-            "in addition to the paths in prune, the View leaves out the entries for these paths in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
+            "in addition to what prune and keep leave out, the View leaves out its names in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );

@@ -159,6 +159,7 @@ pub fn answer(
         AdmissionError::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
         AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
+    // Stores of a folder have no progress notifications, because they cannot lag: the age is then unknown.
     let states = stores.resource_states();
     let lag = states
         .iter()
@@ -184,6 +185,7 @@ fn within(spec: &PlacementReviewSpec, problems: Vec<FieldError>) -> Vec<FieldErr
             || ["spec.nodeNames", "spec.whatIf"].iter().any(|start| field.starts_with(start))
     };
     let template = spec.template.as_ref().and_then(|document| Workload::read(document).ok());
+    // Errors of a template have paths in the workload; errors of the Pod made from it have paths in the Pod.
     let path = |field: &str| match (&template, &spec.pod) {
         (Some(workload), _) if field.starts_with(workload.template_path) => format!("spec.template.{field}"),
         (Some(workload), _) => format!("spec.template.{}.{field}", workload.template_path),

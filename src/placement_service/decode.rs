@@ -97,6 +97,7 @@ pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result
 fn decode_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
     let mut found = ShapeErrors::default();
+    // Also removes null members, which Go reads as absent.
     settle(&mut value, REVIEW, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));

@@ -133,6 +133,7 @@ type Found = (&'static str, Arc<Resource>);
 /// A needed resource in a catalog. Fails if it is not cached, or only partly.
 fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingStore> {
     let gvr = Gvr::new("", "v1", resource);
+    // Only the second of these has resources with a partial store.
     match (catalog.resource(&gvr), catalog.store(&gvr)) {
         (Some(found), _) => Ok((resource, found.clone())),
         (None, Some(_)) => Err(MissingStore::Partial { resource }),
@@ -216,8 +217,9 @@ impl<T: Serialize> Measured for T {
 }
 
 impl LongParts {
-    /// Counts the long parts among the `parts` of an object, and no longer those that it had before. `length` is the
-    /// length of the object's JSON, and `name` is its kind for messages.
+    /// Counts the long parts among the `parts` of an object, and no longer those that it had before. `kind` is the
+    /// position of its resource in [`NEEDED`], and `name` the name of its kind, for messages. `length` is the length of
+    /// its JSON, in bytes.
     ///
     /// # Errors
     /// The long parts of all objects would exceed [`MOST_LONG`].
@@ -230,6 +232,7 @@ impl LongParts {
         parts: &[&dyn Measured],
     ) -> Result<(), ReadError> {
         self.forget(kind, key);
+        // No part is longer than the object.
         if length <= SHORT {
             return Ok(());
         }
@@ -238,7 +241,8 @@ impl LongParts {
         for part in parts {
             let json = part.json().map_err(|error| unreadable(error.to_string()))?;
             if json.len() > SHORT {
-                // Only Pods share their parts.
+                // Equal parts of Pods are stored once, so they must have one hash. Other kinds store each part, so the
+                // key makes their hashes differ.
                 let owner = if NEEDED[kind] == "pods" { "" } else { key };
                 counted.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
             }
@@ -262,7 +266,7 @@ impl LongParts {
         Ok(())
     }
 
-    /// No longer counts the parts of an object.
+    /// No longer counts the parts of an object. `kind` is the position of its resource in [`NEEDED`].
     fn forget(&mut self, kind: usize, key: &str) {
         for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
             let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
@@ -355,7 +359,7 @@ impl PlacementIndex {
     async fn forget(&self) {
         let index = self.lock().index.take();
         if tokio::task::spawn_blocking(move || drop(index)).await.is_err() {
-            tracing::error!("the index of placement failed (internal error) and is dropped");
+            tracing::error!("dropping the placement index failed (internal error)");
         }
     }
 
@@ -379,7 +383,7 @@ impl PlacementIndex {
                     let _is_rejected = index.read_updated(&stores, |_| ()).is_err();
                 });
                 if update.await.is_err() {
-                    tracing::error!("the index of placement failed (internal error) and is rebuilt");
+                    tracing::error!("updating the placement index failed (internal error): it is built again");
                     self.forget().await;
                 }
                 sleep(GATHERED).await;
@@ -500,8 +504,8 @@ impl Index {
         self
     }
 
-    /// Adds or replaces an object. If it cannot be parsed, it is removed, and the error is logged and stored. `kind` is
-    /// the position of its resource in [`NEEDED`].
+    /// Adds or replaces an object. If it cannot be parsed, or exceeds a bound of the index, it is removed, and the
+    /// error is logged and stored. `kind` is the position of its resource in [`NEEDED`].
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();
@@ -514,6 +518,7 @@ impl Index {
                 if let Some(message) = too_many_carried_terms(&pod.spec) {
                     return Err(ReadError { kind: "Pod", message });
                 }
+                // The index stores these together: the terms of an affinity also depend on the namespace.
                 let selection = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
                 let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &selection, &pod.spec.tolerations];
                 self.long.measure(kind, key, json.len(), "Pod", &parts)?;
@@ -559,11 +564,7 @@ impl Index {
                 pods: pods.version.to_string(),
                 namespaces: namespaces.version.to_string(),
             },
-            unreadable: self
-                .unreadable
-                .iter()
-                .map(|((kind, key), error)| format!("left out of {}: {key}: {error}", NEEDED[*kind]))
-                .collect(),
+            unreadable: self.unreadable.iter().map(|((_, key), error)| format!("{key} is ignored: {error}")).collect(),
         }
     }
 }

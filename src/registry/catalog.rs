@@ -99,7 +99,8 @@ pub struct Resource {
     pub partial_store: Option<Arc<PartialStore>>,
     /// The restriction of a resource of a View; `None` for one of the whole server.
     pub view_restriction: Option<Restriction>,
-    /// What the request leaves out.
+    /// What the request leaves out of objects. It leaves out nothing in the resources of a catalog; see
+    /// [`Resource::for_request`].
     pub dropped: Dropped,
 }
 
@@ -134,7 +135,7 @@ pub struct Subresource {
 }
 
 impl Resource {
-    /// The same resource with a new, empty state.
+    /// The same resource with a new state, of which nothing is loaded.
     pub fn with_new_state(&self) -> Resource {
         Resource { state: Arc::default(), ..self.clone() }
     }
@@ -142,13 +143,15 @@ impl Resource {
     /// The resource with the same state, restricted to what a View shows.
     pub(super) fn through(&self, restriction: Restriction) -> Resource {
         Resource {
+            // A selector on a pruned field would disclose its value.
             extractor: self.extractor.pruned(restriction.prune()),
             view_restriction: Some(restriction),
             ..self.clone()
         }
     }
 
-    /// Whether both resources are served in the same way, so that one can use the store of the other.
+    /// Whether both resources are served in the same way, so that one can use the store of the other. Neither the
+    /// stores nor the restrictions of Views are compared.
     pub fn same_definition(&self, other: &Resource) -> bool {
         self.gvr == other.gvr
             && self.kind == other.kind
@@ -170,7 +173,8 @@ impl Resource {
 
 impl Catalog {
     /// A catalog of these groups and resources. Only [`Catalog::store`] and [`Catalog::stores`] return those with a
-    /// partial store. `Catalog::groups` lacks the versions that have no other resources.
+    /// partial store. `Catalog::groups` lacks the versions that have no other resources. In the catalog of a View, a
+    /// resource with a partial store is like any other, since a View shows a part anyway.
     pub fn new(
         groups: Vec<ApiGroup>,
         resources: impl IntoIterator<Item = Arc<Resource>>,
@@ -190,6 +194,7 @@ impl Catalog {
                 groups.for_each(|group| group.versions.retain(|version| *version != gvr.version));
             }
         }
+        // A group that had no versions from the beginning stays.
         groups.retain(|group| !group.versions.is_empty() || all_groups.contains(group));
         Catalog { groups, resources, all_groups, partial_stores, version, documents: None, offers: Arc::default() }
     }
@@ -223,7 +228,8 @@ impl Catalog {
         self.resources.values().chain(self.partial_stores.values())
     }
 
-    /// The readiness of the store of a resource. A store that was not requested yet is not ready.
+    /// The readiness of the store of a resource. A store that was not requested yet, has ended, or is not in the
+    /// catalog is not ready.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.store(gvr).map(|resource| resource.state.load_state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,

@@ -27,7 +27,7 @@ pub enum ConsumerClaim {
 /// The selection that a View makes of values of its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTerms {
-    /// Labels of fields, and the claim that each must equal.
+    /// Fields, by their names in field selectors, and the claim that each must equal.
     pub fields: Vec<(String, ConsumerClaim)>,
     /// Keys of labels that must have the value that they have on the caller's Pod.
     pub match_label_keys: Vec<String>,

@@ -38,7 +38,7 @@ pub struct Definition {
 }
 
 impl Definitions {
-    /// Collects the resources, definitions and groups that a source serves.
+    /// Collects the resources, definitions and groups that a source serves. `unreadable` stays empty.
     pub fn new(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<ApiGroup>) -> Definitions {
         let definition = |resource: &Resource| Definition {
             kind: resource.kind.clone(),

@@ -105,8 +105,8 @@ impl DispatchedEvent {
         routed
     }
 
-    /// The change as one of its lines, which `make` creates for the first caller. The server assigns `number`, less
-    /// than [`LINES`]; other lines are created at each call.
+    /// The change as its line `number`, which `make` creates for the first caller. The server decides which line has
+    /// which number. A line whose number is [`LINES`] or more is not cached: `make` creates it at each call.
     pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
         match self.lines.get(number) {
             Some(line) => {
@@ -123,7 +123,7 @@ impl DispatchedEvent {
 
     /// The change in a form that takes more work than a copy, which `make` creates for the first caller. One such form
     /// is the row of a Table, created once in each second in which it is needed, because it shows ages. Another is an
-    /// object of which a View leaves out a part. `None` if `make` fails.
+    /// object of which a View leaves out a part. `None` if `make` fails, for this and all later callers.
     ///
     /// A form that would exceed the bound of the mailboxes is not cached.
     pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
@@ -133,7 +133,7 @@ impl DispatchedEvent {
             if kept.get(old).is_some_and(|old| old.key.second == form.second) {
                 return Some(old);
             }
-            // Replaces one of an earlier second.
+            // The cached form shows the ages of another second. Its successor takes its place.
             self.counted.subtract(kept.swap_remove(old).counted);
             None
         };
@@ -184,9 +184,9 @@ impl<Key, Value> Default for OnceCache<Key, Value> {
 }
 
 impl<Key, Value: Clone> OnceCache<Key, Value> {
-    /// The cached value whose index `place` returns, or a new one that `make` creates under `key`. It is cached if its
-    /// `length` in bytes fits into the bound of the resource, and counted in `counted`. Concurrent callers wait for the
-    /// first.
+    /// The cached value whose index `place` returns, or a new one that `make` creates under `key`. `place` may also
+    /// remove outdated values. A new value stays cached if its `length` in bytes fits into the bound of the resource
+    /// ([`MOST_HELD_BYTES`]), and is counted in `counted`. Concurrent callers wait for the first.
     fn get_or_make(
         &self,
         counted: &Counted,
@@ -214,7 +214,7 @@ impl<Key, Value: Clone> OnceCache<Key, Value> {
         if is_maker {
             let bytes = length(made);
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Another one may have its place by now.
+            // While it was created, another caller may have removed it from the cache.
             if let Some(place) = kept.iter().position(|other| Arc::ptr_eq(&other.value, &value)) {
                 if counted.all() + bytes > MOST_HELD_BYTES {
                     kept.swap_remove(place);

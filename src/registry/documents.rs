@@ -63,10 +63,12 @@ impl ServedSince {
     fn last_modified(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
         let mut served = self.lock();
         match &mut served.answered {
+            // The same content as before, possibly in a newer state.
             Some((last, answered, since)) if answered == hash => {
                 *last = state.max(*last);
                 *since
             }
+            // An earlier state must not replace the newer one.
             Some((last, ..)) if *last > state => now,
             answered => {
                 *answered = Some((state, hash.to_owned(), now));
@@ -139,7 +141,7 @@ impl DocumentSet {
         DocumentSet { v3, index: OnceLock::new(), state: since.next_state(), since }
     }
 
-    /// The set, with its index as the next state of the index that `since` counts.
+    /// The set, whose index is the next state that `since` counts: it continues the Last-Modified of earlier sets.
     pub(super) fn into_next_state(self, since: &Arc<ServedSince>) -> DocumentSet {
         DocumentSet { state: since.next_state(), since: since.clone(), ..self }
     }
@@ -149,6 +151,7 @@ impl DocumentSet {
         self.v3.get(key).map(|forms| &**forms)
     }
 
+    /// The v3 documents by key, such as `apis/apps/v1`.
     pub(super) fn documents(&self) -> &BTreeMap<String, Arc<DocumentForms>> {
         &self.v3
     }
@@ -187,6 +190,7 @@ pub struct DocumentForms {
     gzipped_protobuf: OnceLock<Bytes>,
     /// Whether it is created from a document of the whole server.
     is_part: bool,
+    /// The number of this state of the document in `since`.
     state: u64,
     since: Arc<ServedSince>,
 }
@@ -208,6 +212,7 @@ impl DocumentForms {
         DocumentForms::new(build, protobuf::to_protobuf_v3)
     }
 
+    /// A document that `build` creates as JSON when it is requested. `encode` converts it to protobuf.
     fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> DocumentForms {
         let since = Arc::<ServedSince>::default();
         DocumentForms {
@@ -223,7 +228,8 @@ impl DocumentForms {
         }
     }
 
-    /// The document as the part of a whole document that a View shows, and as the next state that `since` counts.
+    /// The document as the part of a whole document that a View shows. It is the next state that `since` counts: it
+    /// continues the Last-Modified of earlier states.
     pub(super) fn into_part(self, since: &Arc<ServedSince>) -> DocumentForms {
         DocumentForms { is_part: true, state: since.next_state(), since: since.clone(), ..self }
     }
@@ -286,7 +292,9 @@ impl DocumentForms {
         self.gzipped_in(encoding).get_or_init(|| gzip(&self.body(encoding))).clone()
     }
 
+    /// Encodes the document as protobuf.
     fn protobuf(&self) -> Bytes {
+        // Before the lock, because the creation of the document takes the same lock.
         let document = self.document();
         let _one = self.lock_whole();
         Bytes::from((self.encode)(&value_of(document)))

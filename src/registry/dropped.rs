@@ -9,14 +9,15 @@ use super::catalog::Resource;
 use super::view_restriction::Restriction;
 use crate::extract::Prune;
 
-/// What is left out of objects of which a View hides nothing.
+/// `metadata.managedFields` alone: what a request leaves out of objects of which a View hides nothing.
 static MANAGED_FIELDS: LazyLock<Arc<Prune>> = LazyLock::new(|| Arc::new(Prune::default().and_managed_fields()));
 
 /// What a resource leaves out because of the request, and its variant that does.
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Together with what the View hides; `None`: nothing beyond that.
+    /// The fields that the View hides and those that the request leaves out; `None`: the request leaves out nothing.
     prune: Option<Arc<Prune>>,
+    /// The same resource without managedFields; empty before the first request that leaves these out.
     variant: OnceLock<Arc<Resource>>,
 }
 
@@ -28,7 +29,8 @@ impl Clone for Dropped {
 }
 
 impl Resource {
-    /// The resource for a request, which may leave out `metadata.managedFields`. All such requests share one variant.
+    /// The resource for a request. With `drops_managed_fields`, it is a variant without `metadata.managedFields`, which
+    /// all such requests share; of a variant, it is the variant itself.
     pub fn for_request(self: &Arc<Resource>, drops_managed_fields: bool) -> &Arc<Resource> {
         if !drops_managed_fields || self.dropped.prune.is_some() {
             return self;

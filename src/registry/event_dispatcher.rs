@@ -111,10 +111,12 @@ impl Mail {
 
     /// Appends a change, or overflows if it does not fit. Returns the waker of a waiting watch.
     fn put(&mut self, event: &Arc<DispatchedEvent>) -> Option<Waker> {
+        // The watch must read history, which has this change too.
         if self.overflowed {
             return self.take_waker();
         }
         self.bytes += event.bytes();
+        // A change that is longer than the bound fits into an empty mailbox.
         if self.pending.len() == MOST_PENDING || (self.bytes > MOST_PENDING_BYTES && !self.pending.is_empty()) {
             return self.overflow();
         }
@@ -151,6 +153,7 @@ impl EventDispatcher {
                     touched.clear();
                     table.routes.candidates(change, &mut touched);
                     if !touched.ids().is_empty() {
+                        // All mailboxes together have too much: their watches read history instead.
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
                             readers
                                 .extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow_if_pending()));
@@ -165,6 +168,7 @@ impl EventDispatcher {
                 readers.extend(wants_progress.filter_map(|mailbox| lock(&mailbox.0).take_waker()));
             }
         }
+        // After the mailboxes are filled: a watch that sees `reached` must find all changes up to there.
         *lock(&self.reached) = reached;
         drop(table);
         readers.into_iter().for_each(Waker::wake);
@@ -191,7 +195,7 @@ impl EventDispatcher {
         let mut table = lock(&self.table);
         let id = table.free.pop().unwrap_or_else(|| {
             table.boxes.push(None);
-            // There are fewer connections than that.
+            // There are fewer connections than numbers of this type, so the maximum is never used.
             SubscriptionId::try_from(table.boxes.len() - 1).unwrap_or(SubscriptionId::MAX)
         });
         if let Some(place) = table.boxes.get_mut(id as usize) {
@@ -213,10 +217,12 @@ impl Table {
         self.boxes.iter().flatten()
     }
 
+    /// The mailbox of a subscription; `None` if the id is unused.
     fn mailbox(&self, id: SubscriptionId) -> Option<&Arc<Mailbox>> {
         self.boxes.get(id as usize).and_then(Option::as_ref)
     }
 
+    /// Whether there are no subscriptions: all ids are unused.
     fn is_empty(&self) -> bool {
         self.boxes.len() == self.free.len()
     }
@@ -298,6 +304,7 @@ impl Subscription {
     /// Puts back the unread rest of the contents that were taken last, before later changes.
     pub fn put_back(&self, mut rest: Vec<Arc<DispatchedEvent>>) {
         let mut mail = lock(&self.mailbox.0);
+        // The watch must read history, which has these changes too.
         if mail.overflowed {
             return;
         }

@@ -30,7 +30,7 @@ pub struct FollowedPod {
 
 impl FollowedPod {
     /// Follows the Pod of a caller, which is read from `snapshot`. `state` is the resource of Pods, and `terms` are
-    /// those of the View. `None` if no Pod has that namespace, name and uid.
+    /// those of the View. `None` if no Pod has that namespace, name and uid, or the Pod cannot be parsed.
     pub fn new(
         state: &Arc<ResourceState>,
         snapshot: &Snapshot,
@@ -74,6 +74,7 @@ impl FollowedPod {
         };
         match self.state.load_state() {
             LoadState::Ready(snapshot) => {
+                // Without another version, the Pod is unchanged, or it was deleted.
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();
                 };
@@ -88,6 +89,7 @@ impl FollowedPod {
                 };
                 labels.as_ref() != Some(&self.labels)
             }
+            // Pods are not served any more, or from another store, whose changes do not arrive here.
             LoadState::Gone(_) => true,
             // The state of the Pod is unknown for now, and the caller was allowed to see what was shown.
             LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,

@@ -109,7 +109,7 @@ impl Freshness {
         self.proof.send_modify(|proof| proof.trouble = Some(trouble));
     }
 
-    /// Resets everything, because a new store is loaded.
+    /// Forgets what the source has reported, because a new store is loaded. Readers still wait for their versions.
     pub fn forget(&self) {
         self.proof.send_replace(Proof::default());
         self.source_version.send_replace(None);
@@ -121,12 +121,13 @@ impl Freshness {
     }
 
     /// The time since the last progress notification. Zero for a folder, which cannot lag, and before the first
-    /// notification, which comes with the first list.
+    /// notification, which comes with the first list: nothing is served before.
     pub fn lag(&self) -> Duration {
         self.last_progress().map_or(Duration::ZERO, |made| made.elapsed())
     }
 
-    /// Waits until the lag is at most `most`, because a notification may be on its way, but for at most `patience`.
+    /// Waits until the lag is at most `most`, because a notification may be on its way, but for at most `patience`. A
+    /// store without any notification has no lag (see [`Freshness::lag`]).
     ///
     /// # Errors
     /// The remaining lag, with its cause if that is known.
@@ -168,6 +169,7 @@ impl Freshness {
             return false;
         }
         self.awaited.send_if_modified(|current| {
+            // Readers that still wait keep their version if it is higher. The feed is woken only for a higher version.
             let open = current.filter(|current| current.until > now && !self.is_answered(current));
             let wanted = open.map_or(version, |open| open.version.max(version));
             *current = Some(AwaitedVersion { version: wanted, since: now, until: now + WISH });

@@ -110,7 +110,8 @@ impl Memory {
         (held.0.saturating_add(needed.0) >= limit.0).then_some(OverMemory { limit, held, needed })
     }
 
-    /// A new account that is never unloaded.
+    /// A new account of memory that is counted, but never unloaded: a store that the limit does not apply to, or the
+    /// index of placement.
     pub fn open(self: &Arc<Memory>) -> Account {
         Account { memory: self.clone(), counted: Arc::default() }
     }
@@ -150,7 +151,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Sets the current memory of the store, in bytes. True if all stores exceed the limit now and did not before.
+    /// Sets the current memory of the store, in bytes. May order a store to unload, see [`Account::must_unload`]. True
+    /// if all stores together exceed the limit now and did not before.
     pub fn set(&mut self, bytes: u64) -> bool {
         let held = &self.memory.held;
         let was = self.counted.bytes.swap(bytes, Ordering::Relaxed);
@@ -172,12 +174,14 @@ impl Account {
     /// Records that the store is served for the first time: growth is measured from its current memory. Later calls
     /// change nothing.
     pub fn note_served(&self) {
+        // Not 0, which means that the store was not served yet.
         let bytes = self.counted.bytes().max(1);
         // An error means that it was served before.
         let _ = self.counted.at_first.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Records that the store has ended. Readers may still use parts of it, but it cannot be unloaded.
+    /// Records that the store has ended. Its memory counts as long as readers use parts of it. Its growth is 0 from now
+    /// on, so that it is not chosen to be unloaded.
     pub fn note_ended(&self) {
         self.counted.at_first.store(0, Ordering::Relaxed);
         self.counted.must_unload.store(false, Ordering::Relaxed);

@@ -32,6 +32,8 @@ impl Past {
     /// Records that a newer version than this one is visible from now on.
     pub(super) fn note_replaced(&mut self, version: Version, now: Instant) {
         self.expire(now);
+        // The last entry moves to `now` until the entry before it is a step old. So each entry is at least a step older
+        // than the next but one, and there are few entries.
         let is_in_step =
             self.replaced.iter().rev().nth(1).is_some_and(|(before, _)| now.saturating_duration_since(*before) < STEP);
         match self.replaced.back_mut() {

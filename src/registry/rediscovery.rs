@@ -39,12 +39,13 @@ impl Rediscovery {
         self.requested.subscribe()
     }
 
-    /// Reports that a reading has ended that began after this request arrived.
+    /// Reports that a reading has ended that began after the request with this number arrived.
     pub fn complete(&self, request: u64) {
         self.completed.send_replace(request);
     }
 
-    /// Records that a client reads the current discovery.
+    /// Records that a client reads the current discovery. Wakes the receivers of [`Rediscovery::readers`] for the first
+    /// client since the last reading.
     pub fn note_reader(&self) {
         self.is_read.send_if_modified(|is_read| !std::mem::replace(is_read, true));
     }

@@ -240,7 +240,7 @@ impl ResourceState {
     }
 
     /// Releases the last snapshot of a resource that is gone: any reference to the resource would otherwise retain all
-    /// of its objects.
+    /// of its objects. Wakes no receivers, because the state is the same for them.
     pub fn forget_last(&self) {
         self.state.send_if_modified(|state| {
             if let LoadState::Gone(gone) = state {
@@ -378,7 +378,7 @@ impl ResourceState {
         self.request_load();
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LoadState::Idle | LoadState::Loading(_)));
-        // The sender is owned by this state.
+        // On a timeout, the current state decides. The channel cannot close: this state owns its sender.
         let state = match timeout(patience, settled).await {
             Ok(Ok(state)) => state.clone(),
             Ok(Err(_)) | Err(_) => self.load_state(),
@@ -393,8 +393,9 @@ impl ResourceState {
         }
     }
 
-    /// The epoch of a store that begins now, above all epochs that earlier stores of this resource can have reached. A
-    /// watch that did not run while one store replaced another must not mistake the new history for its own.
+    /// The first epoch of a store that begins now, above all epochs that earlier stores of this resource can have
+    /// reached: each store has 2^32 of them. A watch that did not run while one store replaced another must not mistake
+    /// the new history for its own.
     pub fn next_epoch(&self) -> u64 {
         self.stores.fetch_add(1, Ordering::Relaxed) << 32
     }
@@ -426,8 +427,8 @@ impl ResourceState {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// Records an object that a watch could not send in protobuf. Watches that would send it use JSON from the
-    /// beginning.
+    /// Records the key of an object that a watch could not send in protobuf. Watches that would send it use JSON from
+    /// the beginning.
     pub fn note_unencodable(&self, key: &str) {
         // No API server of Kubernetes accepts a name as long, and this set is not counted by the memory limit.
         if key.len() > LONGEST_UNENCODABLE {

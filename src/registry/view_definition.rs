@@ -15,9 +15,9 @@ pub struct ViewPart {
     pub resource: String,
     /// The namespaces of the shown objects; empty: all.
     pub namespaces: Vec<String>,
-    /// The labels of the shown objects.
+    /// The selector of the labels of the shown objects.
     pub labels: LabelSelector,
-    /// The field values of the shown objects.
+    /// The requirements on fields of the shown objects.
     pub fields: Vec<FieldExpression>,
     /// The fields that are left out of the shown objects.
     pub prune: Arc<Prune>,

@@ -53,9 +53,9 @@ fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
 /// the whole document.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Moves a View to the end of the cache, because its documents were created. Evicts the documents of the first View
-/// beyond [`MOST_KEPT`]. Also evicts those that were created from another state of the source: they would keep that in
-/// memory.
+/// Moves a View to the end of the cache, because its documents (`made`) were created from the state `source`. Evicts
+/// the documents of the first View beyond [`MOST_KEPT`]. Also evicts those that were created from another state of the
+/// source: they would keep that in memory. Locks the documents of all Views, so the caller must not hold such a lock.
 fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
     let (oldest, others) = with_cache(|kept| {
         kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
@@ -71,8 +71,8 @@ fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
     }
 }
 
-/// Evicts the documents of Views until all fit in 64 MiB, beginning with those that were created first.
-/// Those of the last View always stay.
+/// Evicts the documents of Views until all fit in 64 MiB, beginning with those that were created first. Those of the
+/// last View always stay. Call it after a document was built: its length is not known before.
 pub fn evict_oldest() {
     let kept = with_cache(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
     let mut bytes = 0;
@@ -137,8 +137,8 @@ impl CreatedDocuments {
 }
 
 impl ViewDocuments {
-    /// The documents of a View with these resources. `before` are its previous documents: they are dropped, and their
-    /// Last-Modified times continue.
+    /// The documents of a View with these resources, as parts of the documents in `whole`. `before` are the View's
+    /// previous documents: they are dropped, and their Last-Modified times continue.
     pub(super) fn new(
         whole: Arc<dyn DocumentSource>,
         resources: &[Arc<Resource>],
@@ -201,8 +201,10 @@ impl DocumentSource for ViewDocuments {
                 return Ok(set.clone());
             }
             let of_view = || whole.documents().iter().filter(|(key, _)| self.shown.has_document(key));
+            // Documents that the View showed before keep their Last-Modified times.
             let since = of_view().map(|(key, _)| (key.clone(), made.since.v3.get(key).cloned().unwrap_or_default()));
             made.since.v3 = since.collect();
+            // Both sides of the zip have the same keys in the same order.
             let forms = of_view().zip(made.since.v3.values()).map(|((key, forms), since)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
                 let forms = DocumentForms::v3(Box::new(move || part_of(&of, &shown)));

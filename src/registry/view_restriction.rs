@@ -20,7 +20,7 @@ pub struct Restriction {
     of_consumer: Selection,
     /// The fields that are left out of objects.
     prune: Arc<Prune>,
-    /// The same and metadata.managedFields, when a request has asked for that.
+    /// The same and metadata.managedFields; empty before the first request that leaves these out.
     prune_and_managed_fields: Arc<OnceLock<Arc<Prune>>>,
     /// Fields that must have a value of the caller, as long as that value is not set. With any of them, no object is
     /// shown.
@@ -41,6 +41,7 @@ impl Restriction {
     ) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
         if !part.namespaces.is_empty() {
+            // The values of an `Operator` are sorted.
             let mut namespaces = part.namespaces.clone();
             namespaces.sort_unstable();
             let operator = Operator::In(namespaces);
@@ -118,7 +119,7 @@ impl Restriction {
         &self.prune
     }
 
-    /// The fields that are pruned, and metadata.managedFields. All versions of this restriction share it too.
+    /// The fields that are pruned, and metadata.managedFields. The restrictions of all consumers share this value too.
     pub fn prune_and_managed_fields(&self) -> Arc<Prune> {
         self.prune_and_managed_fields.get_or_init(|| Arc::new(self.prune.and_managed_fields())).clone()
     }
@@ -129,8 +130,9 @@ impl Restriction {
     }
 }
 
-/// The operator to use for a field. A missing field with a single value counts as the empty string, so Exists means
-/// "not empty" and DoesNotExist "empty". The index answers these two without a union of all values.
+/// The operator to use for a field: `operator` itself, except for Exists and DoesNotExist on a field that has one value
+/// at most. If such a field is missing, its value is the empty string. So Exists becomes "not equal to the empty
+/// string" and DoesNotExist "equal to it", which the index answers without a union of all values.
 fn for_field(extractor: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
     let is_many = matches!(field, FieldRef::Field(index) if extractor.is_many(index));
     match operator.values() {

@@ -113,7 +113,8 @@ impl View {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the catalog of the View from that of the whole server.
+    /// Builds the catalog of the View from that of the whole server. It has no resource, version or group that the View
+    /// does not show.
     fn build(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
@@ -186,15 +187,15 @@ pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
 }
 
 impl Resource {
-    /// The resource of a View, restricted to what one consumer sees.
+    /// The resource of a View, restricted to what one consumer sees. A resource of the whole server stays as it is.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Resource {
         let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
         Resource { view_restriction, ..self.clone() }
     }
 
-    /// The object without the fields that the View leaves out. `None` after an internal error, which is logged: then
-    /// the object must not be shown.
+    /// The object without the fields that the View or the request leaves out. `None` after an internal error, which is
+    /// logged: then the object must not be shown.
     pub fn show(&self, object: Object) -> Option<Object> {
         let Some(prune) = self.prune() else { return Some(object) };
         let metadata = object.metadata_span();

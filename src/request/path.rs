@@ -90,12 +90,12 @@ impl ReadPath {
     pub const UNREADABLE: ReadPath = ReadPath { route: Route::Unknown, verb: None, unrouted: Ok(None) };
 
     /// Parses a path after percent-decoding. Go's server decodes before it splits, so `%2F` separates segments like
-    /// `/`.
+    /// `/`. A resource that is named but not routed is kept in `unrouted`, for authorization.
     pub fn parse(path: &str) -> ReadPath {
         let trimmed = path.trim_matches('/');
         let parts: Vec<&str> = trimmed.split('/').collect();
         let named = named_resource(&parts);
-        // One more slash at the end is ignored. Two slashes at the beginning are another path.
+        // Slashes at the end are ignored here, but a path with two slashes at the beginning has no route.
         let is_doubled = path.starts_with("//");
         let has_gap = parts.iter().any(|part| part.is_empty()) && !names_every_namespace(&parts);
         let named = match named {
@@ -107,6 +107,7 @@ impl ReadPath {
         let route = match &named {
             _ if is_doubled => Route::Unknown,
             _ if trimmed.is_empty() => Route::Root,
+            // kube-apiserver's router for built-in paths handles everything below `/api`.
             _ if has_gap && parts[0] == "api" => Route::UnknownBuiltIn,
             Ok(None) if !has_gap => plain_route(&parts, path.ends_with('/')),
             _ => Route::Unknown,
@@ -136,6 +137,9 @@ impl ResourcePath {
 
 /// The resource that a path below `/api` or `/apis` names, by kube-apiserver's rules, and its verb prefix. `None` for
 /// a path without a resource. `parts`: the segments of the path.
+///
+/// # Errors
+/// The path ends after its verb prefix.
 fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, ResourcePath)>, EndsAfterVerb> {
     let (group_version, parts) = match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => (GroupVersion::new("", *version), rest),
@@ -182,7 +186,8 @@ fn has_route(verb: Option<VerbPrefix>, resource: &ResourcePath) -> bool {
     }
 }
 
-/// The route of a path that names no resource. `has_end_slash`: the path ends with a slash.
+/// The route of a path that names no resource. `has_end_slash`: the path ends with a slash, which kube-apiserver
+/// accepts after some of these paths, but not after health endpoints and `/openapi/v2`.
 fn plain_route(parts: &[&str], has_end_slash: bool) -> Route {
     match *parts {
         ["livez" | "readyz" | "healthz", ..] if has_end_slash => Route::Unknown,
@@ -211,6 +216,7 @@ fn names_every_namespace(parts: &[&str]) -> bool {
         _ => return false,
     };
     let below = below.strip_prefix(&["watch"]).unwrap_or(below);
+    // `namespaces//status` is not a resource in all namespaces, but a subresource of a Namespace without a name.
     matches!(below, ["namespaces", "", resource] if !matches!(*resource, "" | "status" | "finalize"))
 }
 

@@ -14,12 +14,12 @@ pub const MOST_PARAMETERS: usize = 256;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Whether a query has more than [`MOST_PARAMETERS`]. Empty ones count.
+    /// Whether a query string has more than [`MOST_PARAMETERS`] parameters. Empty ones count.
     pub fn is_too_long(text: &str) -> bool {
         text.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
     }
 
-    /// Decodes a query string. Omits pairs that cannot be decoded, as Go does.
+    /// Decodes a query string. Omits pairs that cannot be decoded or have a semicolon, as Go does.
     pub fn parse(text: &str) -> Query {
         let pairs = text
             .split('&')

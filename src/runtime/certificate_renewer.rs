@@ -132,7 +132,8 @@ fn bundle(current: &SelfSignedCertificate) -> Vec<u8> {
 }
 
 /// Loads the stored certificate, renews what is due, stores the result if it has changed, and returns it. `names` are
-/// the DNS names and IP addresses that the certificate must have.
+/// the DNS names and IP addresses that the certificate must have. If another replica has changed the Secret meanwhile,
+/// loads it again, [`ATTEMPTS`] times in all.
 async fn load_and_renew(store: &CertificateStore, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
     for _ in 0..ATTEMPTS {
         let (found, version) = match store {
@@ -155,7 +156,8 @@ async fn load_and_renew(store: &CertificateStore, names: &[String]) -> anyhow::R
         }
     }
     bail!(
-        "--cert-secret: other replicas changed the Secret at each attempt to write it; does another program write it too?"
+        "--cert-secret: other replicas changed the Secret at each attempt to write it; make sure that no other program \
+         writes it"
     )
 }
 

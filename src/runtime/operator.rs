@@ -1,4 +1,5 @@
-//! Opens what `fieldcache operator` needs: a server over TLS with authentication and authorization, and the controllers.
+//! Opens what `fieldcache operator` needs: a server over TLS with authentication and authorization, and the
+//! controllers.
 //!
 //! It serves the resources that FieldCaches name, and Views of them. [`crate::operator`] has the controllers, and
 //! [`crate::access`] authorizes every request.
@@ -58,7 +59,7 @@ pub struct OperatorOptions {
     pub resources: Vec<Gvr>,
     /// The namespace of the Lease, of the Secret with the certificate and of the Service.
     pub namespace: String,
-    /// The name of this replica in the Lease; `None`: the host's name.
+    /// The name of this replica in the Lease; `None`: the host's name and the process id.
     pub identity: Option<String>,
     /// Where to listen.
     pub address: SocketAddr,
@@ -196,6 +197,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     let heartbeat = Heartbeat::default();
     let (known, registry) = (synced.clone(), source.registry.clone());
     let settings = Settings {
+        // Resources are loaded without a request, so a request does not wait for that, as in kube-apiserver.
         patience: Duration::ZERO,
         max_lag: Some(max_lag),
         checks: checks(&heartbeat, &access, synced, &source.registry, audit.as_deref()),

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// The time between two empty tasks. So long a new request may wait for a thread, if one is idle.
+/// The time between two empty tasks. A new request waits at most this long if a thread is idle.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Keeps the sockets of a runtime polled until it is dropped.
 #[derive(Debug)]
 pub struct PollKeeper {
+    /// Ends the thread when it is dropped. Nothing is sent.
     _ends: Sender<()>,
 }
 

@@ -33,6 +33,7 @@ impl Names<'_> {
         self.contain_without_group(&name)
             || name.split_once('.').is_some_and(|(first, rest)| {
                 let Gvr { group, version, .. } = self.gvr;
+                // In the core group, the form with a version is the version alone.
                 let is_its_group = rest == group || rest == format!("{version}.{group}").trim_end_matches('.');
                 is_its_group && self.contain_without_group(first)
             })

@@ -115,6 +115,7 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
     let (report, opened) = oneshot::channel();
     let (held_until_the_end, ended) = oneshot::channel();
     let read = move || {
+        // Dropped when the thread ends, even by a panic: then `ended` resolves.
         let _held = held_until_the_end;
         runtime.block_on(async {
             match open(&location, &options).await {
@@ -201,6 +202,7 @@ async fn open_cluster(
             Some(named) => Demand::Named(named.clone()),
             None => Demand::OnRequest { pinned: pinned.clone() },
         },
+        // Without a sender, the default options never change.
         store_options: options.store_options.clone().unwrap_or_else(|| watch::channel(Arc::default()).1),
         max_lag: options.max_lag,
         self_check: options.self_check,

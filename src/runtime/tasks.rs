@@ -57,10 +57,8 @@ impl Tasks {
         Tasks { running, named }
     }
 
-    /// Waits until a task ends whose end also ends the command. Logs the name of each other task that ends or panics.
-    ///
-    /// # Errors
-    /// Names the task that ended because of an internal error.
+    /// Waits until a task ends whose end also ends the command, or until no task is left. Logs the name of each other
+    /// task that ends or panics.
     pub(super) async fn ended(&mut self) -> anyhow::Result<()> {
         while let Some(ended) = self.running.join_next_with_id().await {
             let (id, panic) = match ended {

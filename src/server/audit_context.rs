@@ -69,7 +69,8 @@ pub(super) type RejectedCaller = Option<Arc<Identity>>;
 
 impl AuditContext {
     /// Begins the audit of a request, with its event so far (`begun`), the address of its connection (`peer`), and why
-    /// its View is missing or not served (`problem`). `rejected`: the request is already rejected.
+    /// its View is missing or not served (`problem`). `rejected`: the user of a request that is already rejected;
+    /// `None` if it is not rejected.
     pub(super) fn new(
         log: Arc<Log>,
         clock: Clock,
@@ -111,7 +112,7 @@ impl AuditContext {
         &self.known
     }
 
-    /// Records the authorization decision.
+    /// Records the authorization decision. `Ok(None)` is a request without authorization, or through a missing View.
     ///
     /// # Errors
     /// 503 for a permitted request while events cannot be written: the request must then be rejected.
@@ -137,6 +138,7 @@ impl AuditContext {
             self.is_rejected.store(authorized.is_err(), Ordering::Relaxed);
             return Ok(());
         }
+        // A permitted request can return objects, so its response must not be sent without the event.
         let is_writable = self.log.check_writable();
         self.must_write.store(is_writable, Ordering::Relaxed);
         if is_writable { Ok(()) } else { Err(not_written()) }
@@ -181,6 +183,7 @@ impl AuditContext {
             }
             self.is_complete.store(!is_stream, Ordering::Relaxed);
         } else if is_stream {
+            // The event may be lost, because no request for objects was permitted.
             self.log.offer(&self.event(stage, Some(code)));
         }
         let _ = self.code.set(code);
@@ -199,6 +202,7 @@ impl AuditContext {
     /// The audit event of a stage; `code` is the status code of the response, once it is known.
     fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
+        // A caller whose request was rejected may not know it.
         if let Some(problem) = self.problem.as_ref().filter(|_| !self.is_rejected.load(Ordering::Relaxed)) {
             annotations.insert(VIEW_PROBLEM, problem.clone());
         }
@@ -230,6 +234,7 @@ fn not_written() -> ApiError {
 }
 
 impl Drop for AuditContext {
+    /// Puts the event ResponseComplete into the queue, unless it is already written.
     fn drop(&mut self) {
         if self.is_complete.load(Ordering::Relaxed) {
             return;

@@ -27,7 +27,8 @@ impl AuditIds {
         let number = self.hasher.hash_one(self.answers.fetch_add(1, Ordering::Relaxed));
         let mut bits = (u128::from(jitter_seed()) << 64) | u128::from(number);
         let mut text = *b"00000000-0000-4000-a000-000000000000";
-        // Written by hand, from the right: formatting would be the most expensive part of an empty response.
+        // Only zeros are replaced: `4` and `a` are the version and the variant of the UUID. Written by hand, from the
+        // right: formatting would be the most expensive part of an empty response.
         for letter in text.iter_mut().rev().filter(|letter| **letter == b'0') {
             *letter = b"0123456789abcdef"[bits as usize & 0xf];
             bits >>= 4;

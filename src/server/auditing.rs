@@ -32,15 +32,16 @@ pub(super) struct Auditing<'r> {
 
 impl Auditing<'_> {
     /// Begins the audit of a request if the policy covers it and it has not begun. It is called when the request
-    /// arrives, and again if the request is rejected, because a policy may cover it only then. `rejected`: the request
-    /// is rejected.
+    /// arrives, and again if the request is rejected, because a policy may cover it only then. `view`: the View of the
+    /// request, or why it is missing. `rejected`: the user of a rejected request; `None` if it is not rejected.
     pub(super) fn begin(&self, head: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
         let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
         let Some(log) = log else { return };
         self.noted.begin_audit(self.audit_context(log, head, view, rejected));
     }
 
-    /// The audit of a request with its event so far; `None` if the policy does not cover the request.
+    /// The audit of a request with its event so far; `None` if the policy does not cover the request. `view` and
+    /// `rejected` are those of [`Auditing::begin`].
     fn audit_context(
         &self,
         log: &Arc<Log>,

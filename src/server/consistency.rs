@@ -118,7 +118,7 @@ pub(super) async fn reach(
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     match version.filter(|version| snapshot.version() < *version) {
         None => Ok((snapshot, ReadFrom::Own)),
-        // Boxed, because every read has a place for it and few wait.
+        // In a box: every read would otherwise reserve memory for this future, and few reads wait.
         Some(version) => {
             Ok((Box::pin(read::not_older_than(resource_state, snapshot, version)).await?, ReadFrom::CatchUp))
         }

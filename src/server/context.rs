@@ -72,6 +72,7 @@ impl RequestContext<'_> {
         self.view.is_none() && self.info.query.flag("explain")
     }
 
+    /// Whether the method is GET or HEAD.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.info.method, Method::GET | Method::HEAD)
     }

@@ -69,7 +69,8 @@ pub(super) fn answer(
         | Route::Unknown
         | Route::UnknownBuiltIn => json!({ "paths": path_list(&groups) }),
     };
-    // Not all of these documents are objects.
+    // The list of paths is not an object, so it has no protobuf form. It is sent in another format that the client
+    // accepts.
     let agreed = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?;
     if agreed.format == Format::Protobuf {
         if let Some(encoded) = protobuf::discovery(&body) {
@@ -183,7 +184,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
         "groupVersion": group_version.to_string(),
         "resources": rows,
     });
-    // The core group's list is older than the rule that every object has one.
+    // The list of the core group has no apiVersion: it is older than the rule that every object has one.
     if !group_version.group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
@@ -212,7 +213,8 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// The response with the aggregated discovery of `/api` (`is_core`) or `/apis`: 304 if the client has it already.
+/// The response with the aggregated discovery of `/api` (`is_core`) or `/apis`: 304 if the client has it already. It is
+/// JSON unless `format` is protobuf and the document can be encoded.
 fn aggregated(
     offer: &Offered<'_>,
     groups: &[DiscoveryGroup],

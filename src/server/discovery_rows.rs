@@ -173,6 +173,7 @@ fn catalog_rows(catalog: &Catalog, pass_through: PassThrough, group: &str, versi
                     rows.push(served_row(resource, pass_through));
                 }
                 None if pass_through == PassThrough::Off => {}
+                // With pass-through, the cluster's row: for a served built-in resource, and for one that is forwarded.
                 _ => rows.extend(reachable(group, found, pass_through)),
             }
         }

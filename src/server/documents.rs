@@ -212,13 +212,14 @@ impl Answer {
             for name in [CONTENT_TYPE, CONTENT_ENCODING] {
                 self.headers.remove(name);
             }
-            // The tag is more exact.
+            // The entity tag is more exact than the time, so Go sends it alone.
             if self.headers.contains_key(ETAG) {
                 self.headers.remove(LAST_MODIFIED);
             }
             return self.finish();
         }
         let mut body = body;
+        // As in Go, ranges are served only of bodies without content encoding.
         if !self.headers.contains_key(CONTENT_ENCODING) {
             let length = body.len();
             self = self.header(ACCEPT_RANGES, "bytes");
@@ -245,6 +246,7 @@ impl Answer {
         self.with_body(Bytes::new())
     }
 
+    /// The response with this body, and with [`NOT_CACHED`] unless it has a `Cache-Control`.
     fn with_body(mut self, body: Bytes) -> Response<Bytes> {
         self.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(NOT_CACHED));
         let mut response = Response::new(body);
@@ -297,7 +299,8 @@ fn negotiate(headers: &HeaderMap, version: Version) -> Option<DocumentEncoding> 
     })
 }
 
-/// The type, subtype and quality of one clause of Accept; `None` for quality 0.
+/// The type, subtype and quality of one clause of Accept; `None` for quality 0, or if it is not a media type. An
+/// invalid quality counts as 1.
 fn clause(text: &str) -> Option<(&str, &str, f64)> {
     let mut parts = text.split(';').map(str::trim);
     let media_type = parts.next()?;

@@ -62,6 +62,8 @@ impl Body for DrainOnDrop {
 }
 
 impl Drop for DrainOnDrop {
+    /// Starts a task that reads the rest of the body. Without a runtime, such as at the end of the process, the rest
+    /// stays unread.
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         if let Some((rest, runtime)) = rest.zip(Handle::try_current().ok()) {

@@ -95,6 +95,7 @@ pub(super) async fn answer(
         ));
     }
     let mut headers = returned_headers(parts.headers);
+    // The share of the body that `record_version` has read into memory.
     let mut read = None;
     if let Some(write) = write.filter(|_| parts.status.is_success()) {
         (body, read) = write.record_version(server, upstream, &mut headers, body).await;

@@ -35,6 +35,7 @@ impl PassThrough {
         let may_forward = match route {
             Route::Resource(address) => needs_api_server(context, address, catalog),
             Route::Unknown | Route::UnknownBuiltIn | Route::Root => true,
+            // This server answers reads of the groups and versions that it knows, also from the cluster's discovery.
             Route::Group(name) => {
                 let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
                 !reads || !(is_offered || catalog.group(name).is_some() || name == builtin_group::GROUP)
@@ -46,6 +47,7 @@ impl PassThrough {
             }
             Route::Health { .. } | Route::Version | Route::OpenApi | Route::CoreVersions | Route::Groups => !reads,
         };
+        // CONNECT would open a tunnel.
         if !may_forward || context.info.method == Method::CONNECT {
             return Ok(false);
         }
@@ -136,8 +138,8 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Rejects requests for subresources that open a channel into a workload. The path is read as a proxy on the way to the
-/// API server may rewrite it.
+/// Rejects requests for subresources that open a channel into a workload. A proxy on the way to the API server may
+/// normalize the path, so the normalized form is checked.
 ///
 /// # Errors
 /// 403 that names the subresource.
@@ -171,6 +173,7 @@ fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
     });
     let protocols: Vec<&str> =
         headers.get_all(UPGRADE).iter().map(|value| value.to_str().unwrap_or("unreadable")).collect();
+    // An upgrade without a protocol is rejected too: nothing says that it is harmless.
     let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
     if (wants_upgrade || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
         return Err(ApiError::Forbidden(format!(

@@ -47,8 +47,9 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with one object. `offered`: whether protobuf can be negotiated. If the object turns out to have no protobuf
-/// form, this calls itself without that offer.
+/// Responds with one object. `whole`: the resource with all fields of its objects, of which the client may drop
+/// managedFields. `offered`: whether protobuf can be negotiated. If the object turns out to have no protobuf form, this
+/// calls itself without that offer.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -120,7 +121,9 @@ async fn answer_in(
         let (found, snapshot) = if may_read(length) {
             (found, snapshot)
         } else {
-            // Nothing is held while the request waits for a long turn, in which the newest object is read.
+            // A long object needs a long turn (`flow_control::long_work`). Nothing is held while the request waits for
+            // it, and the newest object is read in it. If the store is not ready then, or has begun a new epoch, its
+            // state must be chosen again.
             let epoch = snapshot.epoch();
             drop((found, snapshot));
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, length).await;
@@ -144,6 +147,8 @@ async fn answer_in(
             break (content, object, took, from);
         }
         drop(place.take());
+        // The next permit is for this length. It admits the object in the next round at any length, so that an object
+        // that grows meanwhile does not make the request wait again.
         admitted = u64::MAX;
         match server.limits.lists().acquire(context.user, length).map_err(ApiError::Limited)? {
             ListAdmission::Granted(free) => {

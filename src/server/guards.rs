@@ -34,6 +34,7 @@ impl Guard {
     /// 403 that names the header.
     pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), ApiError> {
         for authority in std::iter::once(authority).chain(headers.get_all(HOST).iter().map(text)) {
+            // The host is the part after an `@`. No client needs one, so it is rejected instead of being parsed.
             if authority.contains('@') || !self.is_own(host_of(authority)) {
                 return Err(ApiError::Forbidden(format!(
                     "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",

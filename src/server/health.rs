@@ -108,7 +108,8 @@ pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
 }
 
 /// The response of an endpoint with the names of its checks, if they are requested or one of them fails. `single`:
-/// respond for the check of this name only, with 404 if there is none. `draining`: the process is shutting down.
+/// respond for the check of this name only, with 404 if there is none. A check that is loading or unavailable does not
+/// make the endpoint fail, but its own response is 500. `draining`: the process is shutting down.
 pub(super) fn answer(
     endpoint: &'static str,
     single: Option<&str>,

@@ -72,8 +72,9 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with a list. `offered`: whether protobuf can be negotiated. If an object turns out to have no protobuf
-/// form, this calls itself without that offer.
+/// Responds with a list. `whole`: the resource with all fields of its objects, of which the client may drop
+/// managedFields. `offered`: whether protobuf can be negotiated. If an object turns out to have no protobuf form, this
+/// calls itself without that offer.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -170,10 +171,13 @@ async fn answer_in(
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
-    // The first pieces are made with the response, and what they hold is counted before it begins.
+    // The first pieces are made with the response, and what they hold is counted before it begins. A long first object
+    // needs a long turn (`flow_control::long_work`).
     let first_length = first_length.saturating_mul(table.as_ref().map_or(1, |columns| columns.work_factor()));
     let long_turn = server.limits.seats().wait_for_long_turn(context.user, first_length).await;
     long_turn.map_err(ApiError::Limited)?;
+    // Through a View that prunes, short lists have no Content-Length. It would reveal that one turn was enough to read
+    // their objects, including the pruned parts.
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
@@ -257,7 +261,7 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 /// The page of a state that a request shows, and the state. The page is found in turns of the user.
 ///
 /// # Errors
-/// 410 when the state was revoked meanwhile.
+/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
 async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(
@@ -342,7 +346,7 @@ impl Wanted {
                 return Err(ApiError::BadRequest(message.to_owned()));
             }
             let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
-            // Without the leading slash, which kube-apiserver's token for a new list does not have either.
+            // `start` has no leading slash, like the token that kube-apiserver returns with an expired page.
             let start = token.key().to_owned();
             let key = format!("{prefix}{start}");
             return Ok(Wanted { state, limit, start: Some((start, key)), prefix });
@@ -374,6 +378,7 @@ impl Wanted {
     ) -> Result<State, ApiError> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
         let namespace = selection.namespace.as_deref();
+        // `is_past`: newer versions have replaced this one for longer than lists may show it.
         let state = if resource_state.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
         state.ok_or_else(|| match &self.start {
             Some((start, _)) => ApiError::Expired {
@@ -452,8 +457,8 @@ impl Page {
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
-        // Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. Where
-        // a View prunes objects, the size class of the pruned parts remains.
+        // Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a
+        // View prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
         let is_pruned = resource.prune().is_some();
         let length = |object: &Object| {
             let length = object.length() as u64;
@@ -470,6 +475,7 @@ impl Page {
             let objects = PageObjects::Walked { listing, left: usize::MAX };
             return Page { meta, objects, bytes, held_bytes };
         };
+        // Finds the length and the last object of the page, and keeps its objects if they are few enough.
         let mut scout = Listing::begin(state.clone(), selection, start, &mut work).await;
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
@@ -504,8 +510,8 @@ fn show(resource: &Arc<Resource>) -> Show {
 /// Writes one item of a list to a buffer.
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
-/// The body of the response in pieces, and the revocation that ends it if its snapshot is released. Not for protobuf:
-/// see [`encoded_pieces`]. `table`: the columns if the response is a Table.
+/// The body of the response in pieces, and the revocation that ends it if its snapshot is released (`store::pins`). Not
+/// for protobuf: see [`encoded_pieces`]. `table`: the columns if the response is a Table.
 fn pieces(
     page: Page,
     snapshot: &Snapshot,
@@ -518,6 +524,7 @@ fn pieces(
     let resource = resource.clone();
     let Page { meta, mut objects, .. } = page;
     let mut show = show(&resource);
+    // Sorting reads what is shown of all objects, so they are pruned before it and not again when they are written.
     if let Some(sorted) = table.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
         objects = PageObjects::Kept(sorted.into_iter());
         show = Box::new(Some);
@@ -576,7 +583,7 @@ struct Twice {
 /// The state is pinned like that of a list that is being sent, because measuring takes many turns.
 ///
 /// # Errors
-/// 410 when the state was revoked meanwhile.
+/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
 async fn encoded_pieces(
     [again, page]: [Page; 2],
     state: State,
@@ -645,6 +652,7 @@ fn measure(
     while read < CHUNK {
         let Some(object) = objects.peek() else { return Measured::All };
         let noted = shape.noted_item_length(object).filter(|_| resource.is_shown_whole());
+        // A long object ends this turn, and is read in the next one, which is then a long turn.
         if noted.is_none() && !may_read(object.length()) {
             break;
         }

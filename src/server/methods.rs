@@ -34,6 +34,8 @@ pub(super) fn reject_write(method: &Method, address: &ResourcePath, resource: &R
         verb => verb.unwrap_or_default(),
     };
     let is_known = |below: &str| resource.subresources.iter().any(|subresource| subresource.name == below);
+    // kube-apiserver has a route for each subresource of a built-in resource. Of a custom resource, it reads only the
+    // first segment below the object, and reports an unknown one as a missing object.
     match address.subresource.as_deref() {
         Some(below) if is_built_in && !is_known(below) => Err(ApiError::UnknownResource),
         Some(below) if !is_known(below.split('/').next().unwrap_or_default()) => {

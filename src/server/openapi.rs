@@ -58,6 +58,7 @@ pub(super) async fn answer(
     let (method, headers, now) = (context.info.method.clone(), context.headers.clone(), (server.settings.clock)());
     let (document, query) = (path.to_owned(), query.map(str::to_owned));
     let prefix = context.view.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
+    // `None` if `is_made_only` is set and a document has to be built for the response.
     let answer = move |needed: &Needed, is_made_only: bool| {
         let request = documents::Request {
             method: &method,
@@ -85,6 +86,7 @@ pub(super) async fn answer(
     let answered = tokio::task::spawn_blocking(move || {
         let (_making, begun) = (making, Instant::now());
         let response = answer(&needed, false);
+        // Documents of Views stay in memory after they are built, up to a bound.
         view_documents::evict_oldest();
         (response, begun.elapsed())
     });

@@ -129,7 +129,7 @@ impl Server {
         let (begun, noted) = (Instant::now(), RequestRecord::default());
         let (mut parts, body) = request.into_parts();
         let log = RequestLog::begin(&parts, begun);
-        // Only an API server that a request is forwarded to reads a body, and reviews, which are created.
+        // Bodies are needed only for requests that are forwarded, and for reviews, which are created by POST.
         let is_read = self.state.upstream().is_some() || parts.method == Method::POST;
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.stages(&mut parts, body, &noted, connection)).catch_unwind().await;
@@ -192,6 +192,7 @@ impl Server {
         let invalid = invalid.or_else(|| unreadable.map(|access| ApiError::Access(access.unauthorized())));
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
         let authorized = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
+        // From here on, the head counts only with the part that is held until the response.
         if let Some(head) = &mut head {
             head.release_authorized();
         }
@@ -272,8 +273,8 @@ impl Server {
 
     /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: the server does not
     /// authenticate, or the View is missing and the caller may know that. `recognized` is the result of
-    /// [`Self::recognize`], or the error of a request that is invalid for every caller. `connection` counts as authenticated
-    /// once the credentials are valid. The work is done in turns of `turn`.
+    /// [`Self::recognize`], or the error of a request that is invalid for every caller. `connection` counts as
+    /// authenticated once the credentials are valid. The work is done in turns of `turn`.
     ///
     /// # Errors
     /// The error of `recognized`, those of [`authorize::admit`], 429 when the user has too many connections, and 503
@@ -319,7 +320,8 @@ impl Server {
     }
 
     /// Handles a request after authorization, in turns of its user. `authorized` can be the error of an earlier stage,
-    /// which is then returned. `turn` is the turn that the request has.
+    /// which is then returned. `turn` is the turn that the request has. `is_exempt`: the request works without turns
+    /// from here on, such as a health check (`flow_control::exempt`).
     async fn handle(
         &self,
         context: &mut RequestContext<'_>,
@@ -408,6 +410,7 @@ impl Server {
         match context.info.route() {
             Route::Resource(address) => self.read(context, uri, address).await,
             Route::OpenApi => openapi::answer(&self.state, context, uri.query()).await,
+            // The names of checks contain names of resources, which not every caller may see.
             Route::Health { endpoint, check: None }
                 if !non_resource::shows_checks(&self.state, context, endpoint).await =>
             {
@@ -502,6 +505,7 @@ impl Server {
                 Err(unanswered) => unanswered,
             };
             let upstream = match &unanswered {
+                // The API server knows nothing of Views.
                 _ if context.view.is_some() => None,
                 // A caller that may not list the whole resource may still see a part of it, which has no store.
                 NoResponse::Error(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => {

@@ -130,6 +130,7 @@ impl ProbeListener {
                 () = &mut stop => return,
             };
             let Some((stream, address)) = accepted else { continue };
+            // Not trusted: the connection counts among those without credentials.
             let state = Arc::new(ConnectionState::new(address.ip(), false));
             // Without a place, because too many evicted connections have not ended yet, the stream is dropped and
             // closed.

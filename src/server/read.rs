@@ -117,6 +117,8 @@ pub async fn not_older_than(
         return Ok(served);
     }
     let since = Instant::now();
+    // Requests progress from the source. False if the source itself has just reported a much lower version: waiting
+    // would be in vain.
     if !resource_state.freshness().want(version) {
         return Err(ApiError::TooLargeVersion { requested: version, current: served.version() }.into());
     }
@@ -149,7 +151,8 @@ pub async fn not_older_than(
 /// `options`, because a request that waits must not hold them twice.
 ///
 /// # Errors
-/// 400 for a field that the resource does not have, or a selector for another name than that of the path.
+/// 400 for a field that the resource does not have, or a label that the View does not show. 400 for a field selector
+/// together with a name in the path, unless it requires that name.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -174,6 +177,16 @@ pub fn selection(
     }
     let namespace = namespace_of(resource, address).map(str::to_owned);
     let labels = std::mem::take(&mut options.labels);
+    if let Some(hidden) = resource.hidden()
+        && let Some(requirement) = labels.requirements.iter().find(|requirement| hidden.hides_label(&requirement.key))
+    {
+        let key = &requirement.key;
+        return Err(ApiError::BadRequest(format!(
+            "labelSelector: the View does not show the label {key:?} of {}: select by another label, or add \
+             .metadata.labels['{key}'] to keep in the View",
+            resource.gvr.resource
+        )));
+    }
     Ok(Selection { namespace, labels, fields }.simplified())
 }
 
@@ -181,7 +194,7 @@ pub fn selection(
 /// pinned: it can be revoked while the work waits, as for a list that is being sent.
 ///
 /// # Errors
-/// 410 when the snapshot was revoked meanwhile.
+/// 410 if the snapshot was revoked meanwhile, because readers retained too much memory (`store::pins`).
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
@@ -192,7 +205,7 @@ pub async fn in_turns<Done>(
     }
     let served = snapshot.pin(work);
     drop(snapshot);
-    // The first poll has woken this task already, and ends this turn.
+    // The first poll of the work has already woken this task, so the first `Pending` below only ends this turn.
     let mut is_next_turn = false;
     poll_fn(|context| {
         if !std::mem::replace(&mut is_next_turn, true) {

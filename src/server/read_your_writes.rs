@@ -130,9 +130,12 @@ impl<'a> Write<'a> {
     /// then has a later version, because the response has the object as it was before.
     fn version_in(&self, answer: &Value) -> Option<Version> {
         let metadata = &answer["metadata"];
+        // A finalizer or a grace period keeps an object that is being deleted.
         let is_kept = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
             || metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds > 0);
         let is_going = !metadata["deletionTimestamp"].is_null();
+        // A deletion removes the object at once, unless it only marks a kept one. Any other write removes it if it
+        // removes the last finalizer of a marked object.
         if if *self.method == Method::DELETE { !(is_going && is_kept) } else { is_going && !is_kept } {
             return None;
         }
@@ -174,6 +177,8 @@ impl Holder {
     async fn wait_until_gone(&self) -> Option<Version> {
         let mut states = self.resource.state.subscribe();
         let settled = states.wait_for(|state| match state {
+            // An object with another uid is a new one of the same name. The uid is read only if the version differs,
+            // because this requires parsing.
             LoadState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
                 object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
             }),

@@ -339,6 +339,7 @@ impl RequestRecord {
             log.set_response(self.user.into_inner(), verb, outcome.code, id);
             response.body_mut().attach_log(log);
         }
+        // Counts the request when it is dropped: with the body of a stream, otherwise at the end of this function.
         let ending = Ending { tally: tally.clone(), served, outcome, begun };
         if response.body().is_stream() {
             response.body_mut().hold(ending);

@@ -74,7 +74,8 @@ impl RequestContext<'_> {
         if let Some(audited) = self.record.audited() {
             audited.record_failure(failure);
         }
-        // An error has only its own form. If the client does not accept that, it gets indented JSON, as upstream.
+        // An error is a Status, also where a Table is requested. A client that does not accept a Status gets indented
+        // JSON, as upstream.
         let agreed = negotiate(self.headers, Offer::Plain, Protobuf::EVERYTHING);
         match agreed {
             Ok(agreed) => error_response(failure, agreed.format, self.pretty()),

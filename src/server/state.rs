@@ -50,6 +50,7 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
+    /// The state of a server that has not served any request yet.
     pub(super) fn new(registry: Arc<Registry>, settings: Settings) -> ServerState {
         ServerState {
             reviews: Reviews::new(registry.memory().clone()),

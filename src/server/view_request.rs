@@ -131,7 +131,8 @@ impl ViewRequest {
 }
 
 /// The Pod of the caller's token, for a selection that uses the claims of the token. Watches end when this Pod is
-/// deleted. `None` if the token has no Pod, or if no complete store has it.
+/// deleted. `None` if the token has no Pod, or if no complete store has it. `terms`: what the selection uses of the
+/// caller; `whole`: the catalog of the server.
 ///
 /// # Errors
 /// A Pod that is missing in a complete store can be newer than the store, or deleted. Then the API server reviews the
@@ -171,7 +172,8 @@ fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
         Some([value]) => Some(&**value),
         _ => None,
     };
-    // A token can be bound to a Node without a Pod: its creator chose that node.
+    // These claims count only in a token that is bound to a Pod, whose node the scheduler chose. The node of a token
+    // that is bound to a Node alone is the choice of the token's creator.
     let of_pod = |key: &str| extra(POD_NAME).and(extra(POD_UID)).and(extra(key));
     let found = match wanted {
         ConsumerClaim::NodeName => of_pod(NODE_NAME),

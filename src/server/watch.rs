@@ -43,13 +43,13 @@ use super::no_response::NoResponse;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read, websocket};
-use crate::flow_control::long_work::{may_read, run_usual};
+use crate::flow_control::long_work::{WORK_OF_A_TURN, WorkMeter, count_work, may_read, run_usual};
 use crate::flow_control::seats::UnchargedWork;
 use crate::flow_control::watches::CountedWatch;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::encode::{CHUNK, MOST_READ, Shown};
+use crate::wire::encode::{CHUNK, Shown};
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
@@ -89,6 +89,7 @@ pub(super) async fn answer(
     }
     let catalog = server.catalog(context);
     let offered = protobuf::offered(&catalog, resource);
+    // As in kube-apiserver, the header Accept is first checked as for a list, and below as for a watch.
     negotiate(context.headers, Offer::Resource, offered)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?);
@@ -103,6 +104,7 @@ pub(super) async fn answer(
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
+    // In a View that hides fields, changes of only these fields send no events, unless the client requests them.
     let is_quiet = options.quiet.unwrap_or(whole.hidden().is_some());
     let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded, is_quiet)?;
     // Opened before the store is read: a store that ends is retained for open watches.
@@ -141,6 +143,7 @@ pub(super) async fn answer(
     };
     let bookmarks = options.bookmarks;
     let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
+    // kube-apiserver compresses only watches that replace a list, and no WebSocket.
     let is_compressed = marks_initial_end && accepts_gzip(context.headers) && !websocket::is_watch(context);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
@@ -330,7 +333,7 @@ impl Watch {
             let begins = matches!(self.place, Place::Before { .. });
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot, initial } => {
-                    // In a box, so that its place is not held for as long as the watch lasts.
+                    // In a box: the watch would otherwise reserve memory for this future for as long as it lasts.
                     match snapshot.take() {
                         // Finding the objects of initial events is as much work as a list.
                         Some(snapshot) if matches!(start, Start::Initial { .. }) => {
@@ -426,7 +429,7 @@ impl Watch {
         place.reads_history || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
     }
 
-    /// Whether initial events or changes are partly written.
+    /// Whether initial events or changes are left to write, after a pull that has not written all of them.
     fn is_under_way(&self) -> bool {
         match &self.place {
             Place::Listing(_) => true,
@@ -488,8 +491,9 @@ impl Watch {
                 }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
-            Start::After(context) => match snapshot.since(context) {
-                Ok(cursor) => Place::following(cursor, context, context.min(version)),
+            Start::After(after) => match snapshot.since(after) {
+                // The store may not have reached the version of the client yet.
+                Ok(cursor) => Place::following(cursor, after, after.min(version)),
                 Err(too_old) => {
                     let message = too_old.to_string();
                     return self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -504,11 +508,11 @@ impl Watch {
         let may_write = |listing: &mut Listing| may_read(next_length(listing).saturating_mul(work_factor));
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
-            let mut read = 0;
-            while batch.len() < most && read < MOST_READ && large.admits(listing) && may_write(listing) {
+            let meter = WorkMeter::start();
+            while batch.len() < most && !meter.is_over() && large.admits(listing) && may_write(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
                 // All of it is read, however little is shown.
-                read += object.length();
+                count_work(object.length());
                 if let Some(object) = self.resource.show(object) {
                     self.shape.write_event(&self.resource, WatchEventType::Added, Shown::as_is(&object), batch)?;
                 }
@@ -549,18 +553,18 @@ impl Watch {
             MailboxContents::Overflowed => return self.read_history(place, &mut batch.rest),
             MailboxContents::Changes { changes, end, version } => (changes, end, version),
         };
-        let (mut read, mut looked) = (0, 0);
+        let (meter, mut looked) = (WorkMeter::start(), 0);
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
-            // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
+            // Events that are only copied are bounded by the mailbox. The bound applies to those that take more work.
             let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
-            if looked >= MOST_READ || is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
+            if looked >= WORK_OF_A_TURN || is_work && (batch.len() >= self.most_together() || meter.is_over()) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                read += self.shape.bytes_to_read(&routed.change);
+                count_work(self.shape.bytes_to_read(&routed.change));
                 looked += cost_of_look;
                 match self.write_dispatched_event(&routed, batch) {
                     Ok(Written::Done) => {}
@@ -614,13 +618,13 @@ impl Watch {
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
         place.reads_history = false;
-        let (mut read, cost_of_look) = (0, self.cost_of_look());
+        let (meter, cost_of_look) = (WorkMeter::start(), self.cost_of_look());
         for change in changes {
-            if batch.len() >= self.most_together() || read >= MOST_READ {
+            if batch.len() >= self.most_together() || meter.is_over() {
                 place.reads_history = true;
                 break;
             }
-            read += cost_of_look;
+            count_work(cost_of_look);
             let shown =
                 if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
             let length = self.shape.bytes_to_read(change);
@@ -630,7 +634,7 @@ impl Watch {
             }
             place.cursor = place.cursor.advanced(1);
             if let Some(shown) = shown {
-                read += length;
+                count_work(length);
                 if let Err(failure) = self.write_transition(shown, change, batch) {
                     self.shape.write_error(&failure, batch);
                     return true;
@@ -675,7 +679,7 @@ impl Watch {
         if self.gzip.is_none() {
             batch.push(line);
         } else if self.shape.is_table() {
-            // A row is of one second.
+            // The row shows ages and changes each second, so its compressed form is not shared.
             batch.rest.extend_from_slice(&line);
         } else {
             batch.push_deflated(routed.deflated(&line, || gzip::deflate(&line)));
@@ -713,6 +717,7 @@ impl Watch {
     /// even on a busy machine. `None`: the watch ends without it.
     fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
+        // While initial events or changes are left to write, a bookmark would make the client miss them.
         let Place::Following(Following { after, seen, reads_history: false, .. }) = place else { return None };
         self.bookmarks.as_mut()?.last.take()?;
         // If something else must be reported, the next request of the client reports it.
@@ -750,6 +755,7 @@ impl Watch {
     /// Waits until there may be something to send, or a reason to end.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
+            // Not in the past, so that this is never a busy loop.
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
             None => self.deadline,
         };

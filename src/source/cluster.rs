@@ -109,6 +109,7 @@ impl Cluster {
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.definitions.clone() {
             // An error is not fatal here: without the permission to list CRDs, built-in resources are still served.
+            // If the list takes longer, `run` reads the CRDs.
             if let Ok(snapshot) = crds.state.snapshot(Duration::from_secs(30)).await {
                 cluster.read_crds(&snapshot).await;
                 cluster.publish_catalog().await;
@@ -213,6 +214,7 @@ impl Cluster {
 
     /// Reads discovery again, and updates the catalog if it has changed. After an error the last result stays.
     async fn rediscover(&mut self) {
+        // A client that reads discovery from here on causes another reading.
         self.registry.rediscovery().begin();
         let began = Instant::now();
         let found = discovery::discover(&self.connection, &self.discovery.offers).await;
@@ -229,8 +231,8 @@ impl Cluster {
         }
     }
 
-    /// Reads the CRDs that have changed since the last call. True if any was added, changed or removed. Yields to other
-    /// tasks between two of them.
+    /// Reads the CRDs that have changed since the last call. True if any was added, changed or removed, and for the
+    /// first call. Yields to other tasks between two of them.
     async fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         self.crds_version = snapshot.version();
@@ -244,6 +246,7 @@ impl Cluster {
             tokio::task::yield_now().await;
             let json = object.json();
             let known = self.crds.get(key).and_then(|(_, known)| known.as_ref().ok());
+            // Only metadata or the status has changed, so the definition is not parsed again.
             if let Some((known, still)) = known.and_then(|known| Some((known, unchanged_definition(known, &json)?))) {
                 changed |= !Arc::ptr_eq(known, &still);
                 self.crds.insert(key.to_owned(), (object.version(), Ok(still)));
@@ -340,6 +343,7 @@ impl Cluster {
             .with_offers(self.offers());
         phase_log::log_served(&previous, &catalog);
         let crds = self.knows_crds.then_some((self.crds_version, &self.crds));
+        // A resource that the cluster still has is only not cached any more: it does not depart.
         self.registry.replace(catalog, |resource| {
             (!there.contains(&resource.gvr)).then(|| departures::departure(resource, crds))
         });
@@ -463,14 +467,14 @@ impl Cluster {
     }
 }
 
-/// Waits until the extra fields change.
+/// Waits until the options of stores change, forever if nothing sends them any more.
 async fn store_options_changed(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     if store_options.changed().await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Waits until a client has read discovery since the last reading began, and until `not_before`.
+/// Waits until a client has read discovery since the last reading of it began, and then until `not_before`.
 async fn wait_for_reader(readers: &mut watch::Receiver<bool>, not_before: Instant) {
     if readers.wait_for(|is_read| *is_read).await.is_err() {
         std::future::pending().await

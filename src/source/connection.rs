@@ -251,7 +251,7 @@ impl Connection {
     /// Sends a request, and returns its response, whatever the status, with its unread body.
     ///
     /// # Errors
-    /// [`RequestError`] if there is no response within [`ANSWER_WAIT`].
+    /// [`RequestError`] if the path is invalid, the connection fails, or there is no response within [`ANSWER_WAIT`].
     async fn exchange(
         &self,
         path: &str,

@@ -114,6 +114,7 @@ impl Discovery {
                 self.own_versions
                     .extend(known.own_versions.get(&GroupVersion::new(&*offered.name, &*version.name)).cloned());
             }
+            // Stale versions with known resources return to the group, in the order of discovery.
             if let Some(group) = self.groups.iter_mut().find(|group| group.name == offered.name) {
                 let is_known = |name: &str| known.resources.iter().any(|found| is_of(name)(&found));
                 let kept = offered.versions.iter().filter(|version| !version.is_stale || is_known(&version.name));
@@ -276,7 +277,8 @@ async fn read_groups(
     Ok(())
 }
 
-/// The resources of an older document (APIResourceList) in the aggregated form.
+/// The resources of an older document (APIResourceList) in the aggregated form. Each subresource is moved into its
+/// resource. One that comes before its resource is left out.
 fn aggregated(document: &Value) -> Vec<Value> {
     let kind =
         |row: &Value| json!({ "group": text(&row["group"]), "version": text(&row["version"]), "kind": row["kind"] });
@@ -379,10 +381,12 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
                 .map(|resource| OfferedResource::new(text(&resource["resource"]), resource))
                 .collect(),
         });
-        // A stale version belongs to an aggregated server that does not answer; it comes back by itself.
+        // The aggregated API server of a stale version does not respond. See [`Discovery::retain_stale`].
         if is_stale {
             continue;
         }
+        // The API server, or an aggregated one, serves this version without CRDs if a kind in it has no group.
+        // Discovery states the group of the kind for custom resources only, and an older document for none.
         let is_own = |resource: &Value| text(&resource["responseKind"]["group"]).is_empty();
         if version[OLDER] != true && array(&version["resources"]).any(is_own) {
             discovery.own_versions.insert(GroupVersion::new(&*name, &*version_name));
@@ -419,6 +423,7 @@ fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists
         .map(|subresource| {
             let kind = &subresource["responseKind"];
             let kind_version = GroupVersion::new(text(&kind["group"]), text(&kind["version"]));
+            // The kind of most subresources is in the version of the resource, which is then not stored.
             let own = kind_version.version.is_empty() || kind_version == GroupVersion::new(group, version);
             Subresource {
                 name: text(&subresource["subresource"]),

@@ -305,7 +305,8 @@ impl Feed {
     /// before the first list.
     pub fn remove_all(&mut self, version: Version) {
         self.take(SourceEvent::Abort);
-        // No object is left, whatever they were. A new epoch would send no events.
+        // All objects are removed, so it does not matter whether they were right. A new epoch would end watches without
+        // events.
         self.trust = RelistMode::default();
         if self.ready && !self.store.is_empty() {
             self.take(SourceEvent::Begin);
@@ -349,6 +350,7 @@ impl Feed {
         let is_refused = !self.ready && accounting.refused.is_none() && accounting.account.memory().is_over();
         if is_refused {
             accounting.refused = Some(accounting.account.bytes());
+            // The list is dropped below. The notice makes the task of the resource drop the feed.
             accounting.account.set(0);
             accounting.account.unload_notice().notify_one();
         }
@@ -360,7 +362,7 @@ impl Feed {
         accounting.refused.is_some() || accounting.account.must_unload()
     }
 
-    /// Sets the memory of the store in its account, and logs when all stores exceed the limit.
+    /// Sets the memory of the store in its account. Logs it if all stores exceed the limit since this change.
     fn account(&mut self) {
         let Some(accounting) = &mut self.accounting else { return };
         if accounting.until_walk == 0 {
@@ -408,6 +410,7 @@ impl Feed {
             (false, Removal::Reported, Some(version)) => {
                 self.store.delete(key, version);
             }
+            // Without the version of a deletion, it is like a state that cannot be read.
             (false, _, version) => {
                 self.store.drop_unreadable(key, version);
             }
@@ -460,7 +463,8 @@ impl Feed {
         }
     }
 
-    /// Logs an unreadable object, and adds it to the unreadable ones.
+    /// Logs an unreadable object, and adds it to the unreadable ones, of which at most [`MAX_UNREADABLE`] are stored.
+    /// `name`: its key, or [`UNKNOWN_NAME`].
     fn report(&mut self, name: String, error: &InvalidObject) {
         tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "cannot parse an object, it is not served");
         let reported = self.reported();

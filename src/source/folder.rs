@@ -419,7 +419,7 @@ impl FolderState {
     }
 
     /// Validates an object of a file, and adds its namespace and defaults. `modified`: the modification time of the
-    /// file, in seconds since 1970.
+    /// file, in seconds since 1970. `definitions`: the valid ones of the folder.
     ///
     /// # Errors
     /// Why the object is not served.
@@ -513,6 +513,7 @@ impl FolderState {
         if let Some(found) = found {
             return Ok(Kind::BuiltIn(found.clone()));
         }
+        // A definition in the folder, even of other versions, replaces the one that this program contains.
         if let Some(crd) = own_definition(group, kind).filter(|_| of_kind.clone().next().is_none())
             && let Some(version) = crd.version(version)
         {

@@ -73,6 +73,7 @@ impl FolderFeeds {
     /// The folder itself cannot be read. Files in it that cannot are problems, not errors.
     pub fn open(path: &Path, registry: Arc<Registry>) -> Result<FolderFeeds, UnreadableFolder> {
         let (follower, trouble) = Follower::start(path, REPEAT);
+        // For a path that is not a folder, the scan below returns an error.
         if let Some(trouble) = trouble.filter(|_| path.is_dir()) {
             tracing::warn!(folder = %path.display(), error = trouble, "the system does not report file changes in this folder, scanning it every few seconds");
         }
@@ -166,6 +167,7 @@ impl FolderFeeds {
         let fresh = if has_definitions || has_fields { self.publish_catalog() } else { BTreeSet::new() };
         let mut changed = BTreeSet::new();
         for (gvr, changes) in delta.changes {
+            // A new feed gets all objects below.
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
                 feed.take(match change {
@@ -253,6 +255,7 @@ impl FolderFeeds {
         let groups = groups(&crds);
         let documents = Arc::new(documents(crds, extra));
         let catalog = Catalog::new(groups, kept, version_info()).with_documents(documents);
+        // No removed resource has further events.
         self.registry.replace(catalog, |_| None);
         fresh
     }

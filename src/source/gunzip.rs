@@ -60,6 +60,8 @@ impl http_body::Body for PlainBody {
     type Data = Bytes;
     type Error = BodyError;
 
+    /// Yields the pieces of the body, decompressed if it is gzip. Omits the trailers of a gzip body. Fails if it ends
+    /// within a member.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -75,6 +77,7 @@ impl http_body::Body for PlainBody {
             let Some(gunzip) = gunzip else { return Poll::Ready(frame.map(Ok)) };
             match frame.map(Frame::into_data) {
                 Some(Ok(chunk)) => gunzip.push(chunk),
+                // Trailers.
                 Some(Err(_)) => {}
                 None => return Poll::Ready(gunzip.finish().err().map(Err)),
             }
@@ -112,6 +115,7 @@ impl Gunzip {
     pub(super) fn next_text(&mut self) -> Result<Option<Bytes>, BodyError> {
         while self.is_full || !self.chunk.is_empty() {
             let member = self.member.get_or_insert_with(|| flate2::Decompress::new_gzip(WINDOW_BITS));
+            // JSON is usually compressed to less than a quarter.
             let mut text = Vec::with_capacity((self.chunk.len() * 4).clamp(LEAST_ROOM, PIECE));
             let before = member.total_in();
             let status = member.decompress_vec(&self.chunk, &mut text, FlushDecompress::None)?;
@@ -126,6 +130,7 @@ impl Gunzip {
                     member.reset(true);
                 }
             } else if read == 0 && text.is_empty() && !self.chunk.is_empty() {
+                // Further calls would make no progress either.
                 return Err(BodyError::BreaksOff);
             }
             if !text.is_empty() {

@@ -100,7 +100,8 @@ fn no_context(name: &str) -> String {
     format!("there is no context {name:?}")
 }
 
-/// Finds the kubeconfig and the context to use.
+/// Finds the kubeconfig and the context to use. [`Found::Nothing`] if no kubeconfig and no context was named, and there
+/// is no current one.
 ///
 /// # Errors
 /// Why the kubeconfig cannot be used: it is unreadable, lacks the named context, or was named and has no current one.
@@ -119,6 +120,9 @@ fn find(options: &ClusterOptions) -> Result<Found, String> {
 }
 
 /// The kubeconfig that kubectl reads without options; empty when there is none.
+///
+/// # Errors
+/// As [`merged`].
 fn default_kubeconfig() -> Result<Kubeconfig, String> {
     let listed = env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     let paths: Vec<PathBuf> = match listed {

@@ -324,7 +324,7 @@ impl Length {
         }
     }
 
-    /// Whether a watch that lasted this long was closed earlier than requested.
+    /// Whether a watch that lasted this long was closed earlier than requested, by more than [`SHORT_WATCH`].
     fn ended_early(self, lasted: Duration) -> bool {
         lasted + SHORT_WATCH < Duration::from_secs(self.seconds())
     }
@@ -357,7 +357,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The length of the next watch: short if readers need progress now.
+    /// The length of the next watch: short if readers need progress now, which a watch without bookmarks cannot report.
     fn length(&self, feed: &Feed) -> Length {
         let freshness = self.resource_state.freshness();
         let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
@@ -411,6 +411,7 @@ impl Source<'_> {
         // Whether another watch could report progress that this one does not.
         let mut may_reopen = length == Length::Usual;
         let stored = feed.version();
+        // Requested once, and only by a watch for progress.
         let mut question = pin!(self.source_version());
         let mut may_request = !may_reopen && !initial;
         // A frame, or the end, that came while a burst was gathered.
@@ -419,6 +420,7 @@ impl Source<'_> {
         let mut unpublished = 0;
         let mut comparison = None;
         let mut compare_after = opened;
+        // Whether a bookmark is expected, whose absence starts one comparison.
         let mut may_be_late = length != Length::Usual && !initial;
         let compare = |feed: &Feed| {
             let wanted = resource_state
@@ -464,6 +466,7 @@ impl Source<'_> {
                     }
                     compared = within(&mut comparison) => {
                         comparison = None;
+                        // Comparisons take at most a quarter of the time.
                         compare_after = compare_after + compare_after.elapsed() * 4 + BETWEEN_PROGRESS_WATCHES;
                         match compared {
                             Ok(NewestComparison::Differs) if differences == MOST_DIFFERENCES => return End::Behind,

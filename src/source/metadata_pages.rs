@@ -35,6 +35,7 @@ pub trait Pages: Sync {
 }
 
 impl Pages for Connection {
+    /// Also fails if the page has more objects than [`MOST_ENTRIES`], or more bytes of names than [`MOST_KEY_BYTES`].
     async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
         let body = self.get(path, ACCEPT).await?.into_body();
         let (mut entries, mut key_bytes) = (Vec::new(), 0);

@@ -70,6 +70,7 @@ pub(super) async fn compare_with_newest(
         let listed = if page.next.is_empty() { Some(listed) } else { page.remaining.map(|left| listed + left) };
         let unreadable = state.unreadable();
         let stored = unreadable.are_all.then(|| (snapshot.len() + unreadable.names.len()) as u64);
+        // A count that is not known shows no difference.
         let is_alike = page.version >= snapshot.version()
             && listed.is_none_or(|listed| stored.is_none_or(|stored| stored == listed));
         return Ok(if is_alike { NewestComparison::Alike { requested_at } } else { NewestComparison::Differs });
@@ -80,6 +81,7 @@ pub(super) async fn compare_with_newest(
     let mut page_path = format!("{path}?limit={PAGE}{selection}");
     let newest = loop {
         let page = pages.page(&page_path).await?;
+        // Pages of different versions do not show one state of the source.
         if newest.is_some_and(|newest| newest != page.version) {
             return Ok(NewestComparison::Differs);
         }

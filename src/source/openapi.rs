@@ -264,6 +264,7 @@ impl ClusterDocuments {
                 }
             };
             let mut known = self.known();
+            // Otherwise what is added has changed meanwhile, and the document is requested again.
             if known.catalog == catalog {
                 (known.v2, known.v2_requested_at) = (Some(fetched.clone()), Some(requested_at));
                 return Ok(fetched.forms);
@@ -298,6 +299,7 @@ impl ClusterDocuments {
             let missing = self.known().missing(&wanted, &added);
             let arrived = self.fetch(missing).await;
             let mut known = self.known();
+            // Otherwise what is added has changed meanwhile, and the index is requested again.
             if known.catalog == catalog {
                 let set = known.update(&wanted, arrived, &added);
                 known.v3_set = Some((Instant::now(), set.clone()));
@@ -353,8 +355,8 @@ impl Known {
         requested_at.is_some_and(|requested_at| requested_at.elapsed() < most)
     }
 
-    /// The documents of the index (`wanted`: URLs by key) that must be fetched: first those of built-in kinds, last
-    /// those that failed before.
+    /// The documents of the index (`wanted`: URLs by key) that must be fetched, at most [`MOST_DOCUMENTS`]: first those
+    /// of built-in kinds, and of these and of the others, last those that failed before.
     fn missing(&self, wanted: &BTreeMap<String, String>, added: &Added) -> Vec<Missing> {
         let now = Instant::now();
         let of_kind = |(group, version, _): &GroupVersionKind| match &**group {
@@ -380,7 +382,7 @@ impl Known {
     }
 
     /// Stores the results of requests (`arrived`), and logs the failures. Returns the set of all documents that the
-    /// index lists (`wanted`: URLs by key) and that are cached.
+    /// index lists (`wanted`: URLs by key) and that are cached. `added`: what is added to each document.
     fn update(
         &mut self,
         wanted: &BTreeMap<String, String>,
@@ -396,9 +398,11 @@ impl Known {
             // Documents that were left out may fit now.
             self.left_out.clear();
         }
+        // Documents that are still left out were logged before.
         let reported: BTreeSet<String> = self.left_out.keys().cloned().collect();
         self.left_out.retain(|key, url| wanted.get(key) == Some(url));
         self.slow.retain(|key, _| wanted.contains_key(key));
+        // A document that timed out and was not requested again still fails.
         let mut failing: BTreeSet<String> =
             self.failing.iter().filter(|key| self.slow.contains_key(*key)).cloned().collect();
         for (Missing { key, url, is_built_in }, came) in arrived {

@@ -129,6 +129,7 @@ impl Page {
             return Err(self.misplaced("the rest of the list"));
         }
         let page = watch_decoder::list_page(&Bytes::from(self.rest))?;
+        // `rest` has none of the items that were read, so these come from a second list `items`.
         if !page.items.is_empty() {
             return Err(FrameError { offset: 0, expected: "items only once" }.into());
         }
@@ -174,6 +175,7 @@ impl Page {
                     self.in_string = true;
                     self.last = (self.rest.len(), self.rest.len());
                 }
+                // The list `items` of the outermost object.
                 b'[' if self.depth == 1 && !self.has_items && &self.rest[self.last.0..self.last.1] == b"items" => {
                     self.has_items = true;
                     self.place = Place::Between;
@@ -258,6 +260,7 @@ impl Page {
                 break;
             }
         }
+        // A number or a word is complete if something follows it.
         is_complete |= length < self.chunk.len();
         if self.begun.len() + length > MAX_ITEM_BYTES {
             return Err(PageError::TooLong { part: "an item of a list", most: MAX_ITEM_BYTES });
@@ -267,6 +270,7 @@ impl Page {
             self.begun.extend_from_slice(&part);
             return if self.share.hold(self.begun.capacity()) { Ok(None) } else { Err(PageError::NoRoom) };
         }
+        // Depth 1 is inside of the outermost object: the bracket of its items is not counted.
         (self.place, self.depth) = (Place::Between, 1);
         (self.needs_comma, self.needs_item) = (true, false);
         if self.begun.is_empty() {

@@ -30,8 +30,8 @@ impl PendingReplacements {
         fresh: &mut Vec<Arc<Resource>>,
     ) -> Arc<Resource> {
         let gvr = wanted.gvr.clone();
-        let has_copy = |resource: &Arc<Resource>| matches!(resource.state.load_state(), LoadState::Ready(_));
-        let served = previous.filter(|previous| has_copy(previous) && previous.scope == wanted.scope);
+        let has_store = |resource: &Arc<Resource>| matches!(resource.state.load_state(), LoadState::Ready(_));
+        let served = previous.filter(|previous| has_store(previous) && previous.scope == wanted.scope);
         let successor = match self.loading.remove(&gvr) {
             Some(loading) if loading.same_definition(&wanted) => loading,
             other => {

@@ -57,9 +57,9 @@ impl ResourceSync {
     }
 }
 
-/// Syncs one resource: loads it on request, follows it, and unloads it when it is idle, until it is no longer served.
-/// `delay` is how long to wait first, and `check` compares the store with the source. Returns the account of the memory
-/// of its last store, which watches may still use; `None` if no store is loaded at the end.
+/// Syncs the resource in `kept`: loads it on request, follows it, and unloads it when it is idle, until it is no longer
+/// served. `delay` is how long to wait first, and `check` compares the store with the source. Returns the account of
+/// the memory of its last store, which watches may still use; `None` if no store is loaded at the end.
 pub(super) async fn sync_resource(
     connection: Connection,
     kept: ResourceSync,

@@ -45,6 +45,7 @@ pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<
     let metadata = document.at("metadata");
     let is_same = metadata.at("generation").as_i64() == Some(known.generation)
         && metadata.at("uid").as_str().as_deref() == Some(&*known.uid)
+        // Without a generation, a change of the specification would not show.
         && known.generation > 0;
     if !is_same {
         return None;

@@ -200,6 +200,7 @@ impl Scan<'_> {
                 File { bytes: Arc::from(bytes), modified: facts.mtime() }
             }
         };
+        // A file that changed a moment ago is read again by the next scan.
         if stamp.is_settled(self.now) {
             self.found.insert(relative.to_owned(), (stamp, file.clone()));
         }

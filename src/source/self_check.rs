@@ -191,6 +191,7 @@ pub async fn check(pages: &impl Pages, path: &str, selection: &str, resource_sta
         if compare(pages, (path, selection), resource_state, false).await?.is_none() {
             return Ok(None);
         }
+        // Only the second comparison looks for the object that differs, for which it retains a state of the store.
         compare(pages, (path, selection), resource_state, true).await
     };
     match compared.await {
@@ -208,13 +209,14 @@ enum CompareError {
 }
 
 impl From<RequestError> for CompareError {
+    /// A list at a version that the source does not have is no failure, but cannot be compared.
     fn from(error: RequestError) -> CompareError {
         match error {
             RequestError::Status { code: 410, .. } => {
-                CompareError::Skipped("the source no longer has the version".to_owned())
+                CompareError::Skipped("the source no longer has the version of the store".to_owned())
             }
             RequestError::Status { too_large_version: true, .. } => {
-                CompareError::Skipped("the source has not reached the version".to_owned())
+                CompareError::Skipped("the source has not reached the version of the store".to_owned())
             }
             other @ (RequestError::Unreachable { .. } | RequestError::Status { .. } | RequestError::Broken { .. }) => {
                 CompareError::Failed(other)
@@ -264,7 +266,7 @@ async fn compare(
         }
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     }
-    // Another history began meanwhile: the difference was in the old one, which is no longer published.
+    // If another history has begun meanwhile, a difference was in the old one, which is no longer published.
     match resource_state.load_state() {
         LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
         LoadState::Idle
@@ -309,7 +311,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Adds an object to the sum.
+    /// Adds an object to the sum, unless another object can have the same key ([`identifies`]).
     pub(super) fn add(&mut self, key: &str, version: Option<Version>) {
         if !identifies(key) {
             return;
@@ -352,7 +354,7 @@ impl<'a> InStep<'a> {
         Some(Differing { key: object.key().to_owned(), listed: None, stored: Some(object.version()) })
     }
 
-    /// Takes the next object of the list.
+    /// Takes the next object of the list, and compares it with the next one of the store.
     fn take(&mut self, key: &Key, version: Option<Version>) {
         if !identifies(key.as_str()) {
             return;

@@ -65,7 +65,8 @@ impl SyncSupervisor {
         Some(self.handle_end(ended))
     }
 
-    /// Removes a task that ended. Returns it if it panicked, which is logged and counted.
+    /// Removes a task that ended. Returns it if it panicked: this is logged and counted, and its resource is loading
+    /// until the restart.
     fn handle_end(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<PanickedTask> {
         let (id, defect) = match ended {
             Ok((id, ())) => (id, None),

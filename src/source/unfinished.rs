@@ -44,6 +44,7 @@ impl UnfinishedShare {
         let others = |total: usize| total.saturating_sub(self.bytes);
         let taken = self.budget.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
             let all = others(total).saturating_add(bytes);
+            // Less memory than before is always accepted.
             (bytes < self.bytes || all <= MOST).then_some(all)
         });
         if taken.is_ok() {

@@ -10,7 +10,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes log events as such lines. Spans are ignored: the program has none.
+/// Writes each log event as one line of JSON, with the fields that the module names. Spans are ignored: the program
+/// has none.
 pub(super) struct FlatJson;
 
 impl<S, N> FormatEvent<S, N> for FlatJson

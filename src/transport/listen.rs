@@ -187,7 +187,8 @@ impl Listener {
         Listener::bind_option(address, "--address").await
     }
 
-    /// Binds the address of the command line option `option`, which errors name.
+    /// Binds the address of the command line option `option`, which errors name. The default limit of connections
+    /// applies.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
@@ -231,6 +232,7 @@ impl Listener {
             let Some((stream, address)) = accepted else { continue };
             let state = Arc::new(ConnectionState::new(address.ip(), is_trusted));
             let Some(place) = self.connections.enter(&state) else {
+                // Over TLS, a response would need a handshake, so the connection is only closed.
                 if self.tls.is_none() {
                     let (rejecter, server, limited) =
                         (rejecter.clone(), server.clone(), self.connections.limit_error());
@@ -399,7 +401,9 @@ where
     let upgraded = Arc::<Upgraded<_>>::default();
     let upgrading = upgraded.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
+        // `Heads` may have replaced the head of the request by a shorter one.
         let restored = slots.restore(&mut request);
+        // hyper starts the task of this request next, which counts as this much memory until it runs.
         arriving.set_next_request(unstarted_bytes(&request));
         let (server, state, pending) = (server.clone(), requests.clone(), requests.begin_request());
         let (link, upgraded) = (arriving.clone(), upgrading.clone());
@@ -448,6 +452,7 @@ where
         }
         let ended = match ended {
             Ok(result) => result,
+            // The process ends: `Listener::run` limits how long it waits.
             Err(None) => connection.as_mut().await,
             Err(Some(reason)) => {
                 end.connections.count_closed(reason);

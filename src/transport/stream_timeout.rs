@@ -91,7 +91,7 @@ fn poll_sending<Work: Future>(
 }
 
 /// Runs the task of a connection, `work`, until it ends, and returns its result. `None`: it was ended because its
-/// client left too much of a response unread.
+/// client left too much of a response unread. `worker`: takes turns for the work; `None` if work is not limited.
 ///
 /// Over HTTP/2 the work of the connection itself is charged to the user of `worker`. A peer can make this work
 /// expensive with frames that are not requests, such as SETTINGS, each of which changes every stream. A turn for each
@@ -122,6 +122,7 @@ pub(crate) async fn until_ended<Work: Future>(
             None if link.has_streams.load(Ordering::Relaxed) => unpaid += begun.elapsed(),
             None => {}
         }
+        // Over HTTP/1.1, this task sends the responses, and the newest one is in progress.
         response = begun_response.or(response.take());
         done.map(Some)
     })
@@ -257,9 +258,10 @@ struct Watched<Work> {
 impl<Work: Future<Output = ()>> Future for Watched<Work> {
     type Output = ();
 
-    /// Polls the work of the stream. Ends the task without it if the response must end, or if the client has read
-    /// nothing for [`PATIENCE`].
+    /// Polls the work of the stream. Ends the task, which resets the stream, if its response must end, or if the client
+    /// has read nothing for [`PATIENCE`].
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // From its first poll on, the request is being processed.
         self.unstarted = None;
         if self.response.as_ref().is_some_and(|response| response.is_ended()) {
             self.link.require_write();
@@ -282,6 +284,7 @@ impl<Work: Future<Output = ()>> Future for Watched<Work> {
             Some(PollOutcome::WaitsForReader) if self.gives_up.is_none() => {
                 self.gives_up = Some(Box::pin(sleep(PATIENCE)));
             }
+            // No progress of the reader, or no poll of the body: the timeout goes on.
             Some(PollOutcome::WaitsForReader) | None => {}
         }
         match &mut self.gives_up {

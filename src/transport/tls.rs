@@ -148,6 +148,7 @@ impl Tls {
     /// # Errors
     /// [`TlsError`], which names the file.
     pub async fn open(files: CertificateFiles, clients: Arc<dyn ClientCertVerifier>) -> Result<Tls, TlsError> {
+        // Before the files are read, so that `follow` notices a change during that.
         let opened = stamps(&files).await;
         let first = load(&files, &provider()).await?;
         Tls::with_certificate(Some(files), opened, first, clients)
@@ -212,7 +213,7 @@ impl Tls {
         }
     }
 
-    /// The current certificate of the server, without its issuers.
+    /// The current certificate of the server, without its issuers. Never `None`, because an empty file is not loaded.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
     }
@@ -364,6 +365,7 @@ fn parse_pair(
         .map_err(|error| TlsError::BadKey { file: files.key.clone(), problem: error.to_string() })?;
     let pair = CertifiedKey::new(chain, key);
     match pair.keys_match() {
+        // Unknown: the library cannot compare keys of this kind.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(pair)),
         Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::Mismatch(files.clone())),
         Err(error) => Err(TlsError::BadCertificate { file: files.certificate.clone(), problem: error.to_string() }),

@@ -50,7 +50,8 @@ impl Rejecter {
         Rejecter { permits: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Sends a response and closes the connection, unless too many rejections are being sent.
+    /// Closes a connection, after it has sent the response that `rejection` returns. Sends nothing while
+    /// [`MOST_AT_ONCE`] other rejections are being sent.
     pub(crate) async fn reject(&self, stream: TcpStream, rejection: impl FnOnce() -> Rejection) {
         if let Ok(_permit) = self.permits.clone().try_acquire_owned() {
             // An error needs no handling: the connection is closed in any case.
@@ -76,6 +77,7 @@ async fn send(mut stream: TcpStream, rejection: &Rejection) -> io::Result<()> {
         _ => return Ok(()),
     }
     stream.shutdown().await?;
+    // Waits until the client closes the connection. Closing it here with unread bytes would reset it.
     let mut rest = vec![0; 4 << 10];
     let mut read = 0;
     while read < MOST_READ {
@@ -108,9 +110,11 @@ fn response(rejection: &Rejection) -> Vec<u8> {
 fn go_away(message: &str) -> Vec<u8> {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     const ENHANCE_YOUR_CALM: u32 = 0xb;
+    // The payload has the last stream and the error code, of four bytes each, and the message.
     let length = u32::try_from(message.len() + 8).unwrap_or_default().to_be_bytes();
     let mut frames = SETTINGS.to_vec();
     frames.extend_from_slice(&length[1..]);
+    // The type GOAWAY (7), no flags, and stream 0, which is the connection.
     frames.extend_from_slice(&[7, 0, 0, 0, 0, 0]);
     // No stream was processed, so the client may send all of them again elsewhere.
     frames.extend_from_slice(&0u32.to_be_bytes());

@@ -71,8 +71,8 @@ impl<Io> WriteTimeout<Io> {
         }
     }
 
-    /// Checks how long a write has waited, and returns its result, or an error if it has waited for too long. `bytes`
-    /// returns the number of bytes of a write that is done.
+    /// Checks how long a write has waited. Returns `written`, its result, or an error if it has waited for too long.
+    /// `bytes` returns the number of bytes of a write that is done.
     fn check_write<Done>(
         &mut self,
         written: Poll<io::Result<Done>>,
@@ -81,11 +81,13 @@ impl<Io> WriteTimeout<Io> {
     ) -> Poll<io::Result<Done>> {
         if let Poll::Ready(written) = written {
             if let Some((since, _)) = self.gives_up.take() {
+                // The result is not needed: `gives_up` ends writes that exceed the time.
                 self.pace.record_pause(since.elapsed());
             }
             self.pace.record_read(written.as_ref().map_or(0, bytes));
             return Poll::Ready(written);
         }
+        // The reset of a stream must be written soon, because the bytes of the stream are in memory until then.
         if !self.link.may_wait() {
             let frees_by = self.frees_by.get_or_insert_with(|| Box::pin(sleep(FREES_WITHIN)));
             if frees_by.as_mut().poll(context).is_ready() {
@@ -123,7 +125,8 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Within one poll of the connection, hyper reads again for each request that it accepts.
+        // Within one poll of the connection, hyper reads again for each request that it accepts. The task wakes itself,
+        // because nothing else wakes it when it may read again. Other tasks run before that.
         let poll = self.link.poll();
         if self.has_read == Some(poll) || self.link.must_pause() {
             context.waker().wake_by_ref();
@@ -159,9 +162,11 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<Io> {
         self.check_write(written, |bytes| *bytes, context)
     }
 
+    /// Flushes within the timeouts of writes. When it is done, no reset of a stream has to be written any more.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
         if flushed.is_ready() {
+            // Resets of streams are among the bytes that are now written.
             self.link.record_written();
             self.frees_by = None;
         }

@@ -196,7 +196,8 @@ impl Body {
         }
     }
 
-    /// Attaches the share of a small body, which is released when the bytes of the body are freed.
+    /// Attaches the share of a small body of the limit on unread bytes. It is released when the bytes of the body are
+    /// freed.
     pub(crate) fn attach_share(&mut self, share: UserShare) {
         self.share = Some(share);
     }
@@ -247,15 +248,18 @@ impl Body {
         }
     }
 
-    /// Counts the bytes of a frame as unread until the client has read them, and returns the frame.
+    /// Counts the bytes of a frame as unread until the client has read them, and returns the frame. A small body is
+    /// counted already, so its share is attached to the bytes instead.
     ///
     /// # Errors
-    /// The user may not leave as many bytes unread. The rest of the body is dropped.
+    /// The user may not leave so many bytes unread. The rest of the body is dropped.
     fn count_frame(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Result<Frame<Bytes>, BodyError> {
         if let Some(share) = self.share.take() {
             return Ok(frame.map_data(|bytes| Bytes::from_owner(SharedBytes { bytes, _share: share })));
         }
+        // Only a task that sends the body to a client frees the bytes again, and can be ended.
         let Some(meter) = self.meter.as_mut().filter(|_| stream_timeout::is_sending()) else { return Ok(frame) };
+        // The meter has a response from the first counted bytes on. `stream_timeout` ends the task by it.
         let is_first = meter.response().is_none();
         let mut is_too_much = false;
         let frame = frame.map_data(|bytes| {
@@ -327,7 +331,7 @@ impl HttpBody for Body {
     /// Yields after [`CHUNKS_AT_A_TIME`] chunks, and waits while too much is unread. Ends the body with an error if
     /// the client reads too slowly. Then takes a turn, creates the next piece in it, and counts the piece. Ends the
     /// body with an error after a panic, or if the snapshot of its pieces was revoked. An empty piece ends the turn
-    /// and is not sent.
+    /// and is not sent. `record_poll` tells `stream_timeout` what the body waits for.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -62,18 +62,19 @@ pub(crate) const MOST_VALUES: usize = 1 << 20;
 /// How Go prints null.
 const NO_VALUE: &str = "<no value>";
 
-/// Writes the cell of a value, as JSON. `json`: the value as it is stored; `now`: the time for ages.
+/// Writes the cell of a value, as JSON: null if the column cannot show it. `json`: the value as it is stored. `now`:
+/// the time for ages.
 pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
     if !kind.may_show(json) {
         return out.extend_from_slice(b"null");
     }
-    // The usual one, without a value in between.
+    // The usual case, a string in a column of strings, is written without creating a `Value`.
     if let (ColumnKind::String, [b'"', text @ .., b'"']) = (kind, json)
         && let Some(text) = unescape(text)
     {
         return write_string(&text, out);
     }
-    // The one kind of column that shows objects and lists.
+    // Only columns of type string get objects and lists here: `may_show` rejects them for all others.
     if let [b'{' | b'[', ..] = json {
         let text = print_container(json);
         return write_string(text.as_deref().map_or(NO_VALUE.into(), String::from_utf8_lossy).as_ref(), out);
@@ -86,6 +87,7 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     let tree = Tree::read_at_most(json, MOST_VALUES).ok()?;
     let mut text = Vec::with_capacity(json.len());
+    // The open objects and lists: whether a member has been written, and the next member.
     let mut open: Vec<(NodeKind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();
     loop {
@@ -154,7 +156,7 @@ pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
             (None, Some(float)) => Value::from(integer_of(float)),
             (None, None) => Value::Null,
         },
-        // Also of an integer, which may be more exact than a float.
+        // An integer is converted to a float too, even if it loses digits.
         (ColumnKind::Number, Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
         (ColumnKind::Boolean, Value::Bool(_)) => value.clone(),
         (ColumnKind::Date, Value::String(text)) => Value::from(age_of(text, now)),
@@ -165,6 +167,7 @@ pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
 /// Converts a float to an integer as Go does on amd64: without its fraction, and a float out of range becomes the
 /// lowest integer. On other processors Go gives other results for these.
 fn integer_of(float: f64) -> i64 {
+    // 2^63: the first float above `i64::MAX`.
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
     if (-BEYOND..BEYOND).contains(&float) { float as i64 } else { i64::MIN }

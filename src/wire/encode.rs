@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::flow_control::long_work::may_read;
+use crate::flow_control::long_work::{WorkMeter, count_work, may_read};
 pub use crate::json::{json_bytes, write_string, write_value};
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
@@ -211,10 +211,6 @@ pub fn begin(mut item: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
 /// Values longer than this many bytes are first written to a buffer, and then copied to the response in parts.
 pub const LONG: usize = CHUNK / 8;
 
-/// When this many bytes of objects have been read for a chunk, the chunk ends. Otherwise a chunk that shows little of
-/// each object would take long.
-pub const MOST_READ: usize = 1 << 20;
-
 /// Converts a stored object to what the response shows of it, such as without the fields that a View prunes. `None`:
 /// the conversion failed, and the response omits the object.
 pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
@@ -283,7 +279,7 @@ where
 {
     type Item = Bytes;
 
-    /// Fills a chunk until it has [`CHUNK`] bytes, [`MOST_READ`] bytes of objects were read, or the next object needs
+    /// Fills a chunk until it has [`CHUNK`] bytes, the work of a turn was done ([`WorkMeter`]), or the next object needs
     /// a long turn. A chunk that is not full is kept for the next call, and an empty one is returned to end the turn.
     /// `None` at the end.
     fn next(&mut self) -> Option<Bytes> {
@@ -297,16 +293,17 @@ where
             }
             self.left = None;
         }
-        let (mut items, mut read) = (0, 0);
-        while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
+        let (mut items, meter) = (0, WorkMeter::start());
+        while chunk.len() < CHUNK && !meter.is_over() && self.left.is_none() && self.tail.is_some() {
             match self.next.take().or_else(|| self.items.next()) {
+                // This turn is too short for the object. The next one is a long turn.
                 Some(item) if !may_read(item.length().saturating_mul(self.work_factor)) => {
                     self.next = Some(item);
                     break;
                 }
                 Some(item) => {
                     // The whole object is read, however little of it is shown.
-                    read += item.length();
+                    count_work(item.length());
                     let Some(item) = (self.show)(item) else { continue };
                     items += 1;
                     if items == 2 {

@@ -135,6 +135,7 @@ pub fn deflate(plain: &[u8]) -> Deflated {
 fn stored_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() + plain.len() / LONGEST_BLOCK * 5 + LEAST_ROOM);
     for block in plain.chunks(LONGEST_BLOCK).chain([&[][..]]) {
+        // A stored block (RFC 1951) has a zero byte, its length, the complement of its length, and the bytes.
         let length = block.len() as u16;
         blocks.push(0);
         blocks.extend_from_slice(&length.to_le_bytes());
@@ -151,9 +152,9 @@ fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
         compress.reset();
         loop {
             let read = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
-            // With space in the buffer there is no error.
+            // Compression to a buffer with free space does not fail.
             let _ = compress.compress_vec(&plain[read..], &mut blocks, FlushCompress::Sync);
-            // If space is left, everything is written.
+            // All output is written once space is left in the buffer.
             if blocks.len() < blocks.capacity() {
                 break;
             }

@@ -93,6 +93,7 @@ impl Indenter {
         if closes {
             self.depth = self.depth.saturating_sub(1);
         }
+        // A line break follows an opening bracket and precedes a closing one, but an empty object or list has none.
         if std::mem::take(&mut self.opened) != closes && is_indented {
             self.break_line(out);
         }
@@ -127,6 +128,7 @@ pub fn json_length(json: &[u8]) -> u64 {
 pub fn yaml_length(json: &[u8]) -> u64 {
     let (mut indenter, mut length) = (Indenter::default(), Length(0));
     for &byte in json {
+        // The escape of a line break.
         if byte == b'n' && indenter.in_string && indenter.escaped && indenter.depth <= DEEPEST {
             length.spaces(2 * indenter.depth);
         }
@@ -169,6 +171,7 @@ impl Iterator for Pretty {
                 self.rest = piece;
                 continue;
             }
+            // Indented JSON is about twice as long. At most a chunk, and what one line exceeds it by, is reserved.
             out.reserve((2 * self.rest.len()).min(CHUNK + CHUNK / 8 - out.len().min(CHUNK)));
             let written = self.indenter.push_up_to(CHUNK, &self.rest, &mut out);
             self.rest.advance(written);

@@ -117,6 +117,7 @@ impl ListOptions {
         };
         let bad_request = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
+        // Selectors that are long, invalid or have many requirements have not been parsed for authorization.
         options.labels = match request.selectors().labels.read() {
             Some(labels) => labels.clone(),
             None => LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(bad_request)?,

@@ -53,8 +53,9 @@ impl RequestLog {
 
     /// Adds what is known once the response is made.
     ///
-    /// - `user`: `None` if the caller is not authenticated
-    /// - `verb`: Kubernetes' verb, such as `list`; `None` if the request was rejected before its verb was known
+    /// - `user`: the user, or the address of a caller that is not authenticated; `None` if the request was rejected
+    ///   before
+    /// - `verb`: the verb as in metrics, such as `LIST`; `None` if the request is for no served resource
     /// - `code`: the HTTP status
     /// - `id`: the audit ID
     pub(crate) fn set_response(

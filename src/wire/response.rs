@@ -97,6 +97,7 @@ pub(crate) fn complete(
     audited: usize,
     mut response: Response<Body>,
 ) -> Response<Body> {
+    // The length of a 304 response would have to be that of the document, but its own body is empty.
     if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
         // An existing length is that of a body which HEAD does not send.
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::column::{ColumnKind, write_cell};
-use super::encode::{LONG, MOST_READ, Shown, Unfinished, write_string, write_value};
+use super::encode::{LONG, Shown, Unfinished, write_string, write_value};
 use super::table::{Columns, Include};
 use super::yaml::YamlWriter;
+use crate::flow_control::long_work::WORK_OF_A_TURN;
 use crate::model::Version;
 use crate::printer::RowCondition;
 use crate::store::Object;
@@ -173,7 +174,7 @@ impl JsonRow {
 }
 
 impl Unfinished for JsonRow {
-    /// Writes parts until `out` has `target` bytes, or [`MOST_READ`] bytes of the object were read for long parts. A
+    /// Writes parts until `out` has `target` bytes, or [`WORK_OF_A_TURN`] bytes of the object were read for long parts. A
     /// part of more than [`LONG`] bytes is first written to `self.long`.
     fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool {
         let mut read = 0;
@@ -183,7 +184,7 @@ impl Unfinished for JsonRow {
                 out.extend_from_slice(&self.long[self.written..end]);
                 self.written = end;
             }
-            if self.written < self.long.len() || out.len() >= target || read >= MOST_READ {
+            if self.written < self.long.len() || out.len() >= target || read >= WORK_OF_A_TURN {
                 return false;
             }
             let Some(part) = self.row.next_part() else { return true };
@@ -197,6 +198,7 @@ impl Unfinished for JsonRow {
             let skipped = usize::from(part == Part::Rest);
             let length = self.row.part_length(&part);
             if length > LONG {
+                // Columns often show the same value, whose bytes are then in `long` already.
                 if self.held.as_ref() != Some(&part) {
                     read += length;
                     self.long.clear();
@@ -232,7 +234,7 @@ impl YamlRow {
 }
 
 impl Unfinished for YamlRow {
-    /// Writes parts until `out` has `target` bytes, or [`MOST_READ`] bytes of the object were read. Each part is
+    /// Writes parts until `out` has `target` bytes, or [`WORK_OF_A_TURN`] bytes of the object were read. Each part is
     /// converted from JSON.
     fn fill(&mut self, target: usize, out: &mut Vec<u8>) -> bool {
         let mut read = 0;
@@ -243,7 +245,7 @@ impl Unfinished for YamlRow {
                 }
                 self.part = None;
             }
-            if out.len() >= target || read >= MOST_READ {
+            if out.len() >= target || read >= WORK_OF_A_TURN {
                 return false;
             }
             let Some(part) = self.row.next_part() else {

@@ -20,7 +20,7 @@ pub(crate) struct SharedColumns {
 #[derive(Debug, Default)]
 struct Cache {
     columns: HashMap<Key, Weak<Columns>>,
-    /// When the cache has as many entries, entries of unused columns are removed.
+    /// The number of entries at which the entries of unused columns are removed next.
     removal: usize,
 }
 
@@ -58,6 +58,7 @@ impl SharedColumns {
         // Without the lock: the columns of a large CRD take milliseconds.
         let made = Arc::new(Columns::new(resource, version, include));
         let mut kept = self.lock();
+        // Another request may have created the same columns meanwhile.
         if let Some(columns) = kept.columns.get(&key).and_then(Weak::upgrade) {
             return columns;
         }

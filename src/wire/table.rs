@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::builtin;
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
-use crate::extract::json_path::JsonPath;
-use crate::extract::json_path::search::{FoundValue, Search};
+use crate::extract::json_path::search::{BYTES_OF_A_VISIT, FoundValue, Search};
+use crate::extract::json_path::{JsonPath, MOST_WAYS};
 use crate::json::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
@@ -30,6 +30,7 @@ use super::pieces::Pieces;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
 use crate::flow_control::limit::Limited;
+use crate::flow_control::long_work::count_work;
 use crate::flow_control::user::{User, UserShare};
 use crate::flow_control::watches::Watches;
 use crate::request::Query;
@@ -121,6 +122,7 @@ impl Columns {
         let sources = Sources { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
+                // Only fields that a View hides remove columns. `prune` can have managedFields too.
                 let hidden = resource.hidden().map(|hidden| &**hidden);
                 Columns::of_paths(&resource.printer_columns, hidden, version, include, sources)
             }
@@ -151,8 +153,9 @@ impl Columns {
     }
 
     /// The columns of a custom resource. As in kube-apiserver, the first column with an invalid path and all after it
-    /// are omitted. Columns whose path can read a pruned field are omitted too. A resource without columns, or of
-    /// which only hidden columns would remain, has the column Age.
+    /// are omitted. Columns whose path can read a field in `prune`, which the View hides, are omitted too. A resource
+    /// without columns, or of which only hidden columns would remain, has the column Age. Paths beyond [`MOST_PATHS`]
+    /// are not parsed, so the cells of their columns are null.
     fn of_paths(
         columns: &[PrinterColumn],
         prune: Option<&Prune>,
@@ -192,8 +195,11 @@ impl Columns {
         })];
         let mut cells = Vec::with_capacity(shown.len());
         let mut texts = 0;
-        let are_cheap = shown.iter().all(|(_, path)| path.as_ref().is_none_or(JsonPath::is_cheap));
-        let work_factor = if are_cheap { 1 } else { COSTLY };
+        // All columns together: many columns that are cheap alone are as much work as one that is not.
+        let ways = shown.iter().try_fold(0, |sum: usize, (_, path)| {
+            Some(sum.saturating_add(path.as_ref().map_or(Some(0), JsonPath::ways_if_cheap)?))
+        });
+        let work_factor = ways.map_or(COSTLY, |ways| (ways / MOST_WAYS).clamp(1, COSTLY));
         for (column, path) in shown {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
@@ -256,8 +262,9 @@ impl Columns {
         self.held + 2 * object
     }
 
-    /// The work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn: a path
-    /// that reads parts of an object very often needs one for every object.
+    /// The most work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn:
+    /// a path that reads parts of an object very often needs one for every object. The work that a row really takes is
+    /// counted when it is made ([`count_work`]).
     pub fn work_factor(&self) -> usize {
         self.work_factor
     }
@@ -300,7 +307,7 @@ impl Columns {
     /// Writes the only row of a table and the end of the table, after [`Columns::open_single`].
     ///
     /// # Errors
-    /// The row is too long. The caller must drop what was written to `out`.
+    /// The row is too long, or reads too much of its object. The caller must drop what was written to `out`.
     pub fn write_only_row(
         self: &Arc<Columns>,
         shown: Shown<'_>,
@@ -309,6 +316,7 @@ impl Columns {
     ) -> Result<(), TooLongRow> {
         let mut row = JsonRow::new(Row::new(self, shown, now));
         let most = out.len() + MOST_IN_EVENT + if self.include == Include::Object { shown.object.length() } else { 0 };
+        // Each call of `fill` reads a bounded part of the object, so the number of calls bounds what the row reads.
         for _ in 0..MOST_FILLS {
             if row.fill(most, out) {
                 out.extend_from_slice(b"]}");
@@ -334,6 +342,7 @@ impl Columns {
         out.extend_from_slice(b"{\"cells\":");
         let cells = match &self.cells {
             Cells::Paths(cells) => std::iter::once(json!("")).chain(cells.iter().map(|_| Value::Null)).collect(),
+            // The cells of an object without fields.
             Cells::Printed(printer) => printer.print(b"null", moment(now)).cells,
         };
         write_value(&Value::Array(cells), out);
@@ -382,7 +391,8 @@ impl Columns {
         format!("meta.k8s.io/{}", self.version)
     }
 
-    /// The cells of an object, and the condition of its row, if any. `json`: the object; `now`: the time for ages.
+    /// The cells of an object, and the condition of its row, if any. A cell without a value is null. `json`: the
+    /// object; `now`: the time for ages.
     pub(crate) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
             Cells::Paths(paths) => {
@@ -399,7 +409,10 @@ impl Columns {
                         _ => Cell::Printed(Value::Null),
                     }
                 };
-                (std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect(), None)
+                let cells = std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect();
+                // A search can take longer than reading its object very often.
+                count_work(search.map_or(0, |search| search.visits().saturating_mul(BYTES_OF_A_VISIT)));
+                (cells, None)
             }
             Cells::Printed(printer) => {
                 let row = printer.print(json, moment(now));
@@ -424,7 +437,7 @@ impl Columns {
 /// show all of it.
 pub const MOST_IN_EVENT: usize = 8 << 20;
 
-/// The maximum bytes of the object that the cells of one event may read, in units of [`super::encode::MOST_READ`].
+/// The maximum bytes of the object that the cells of one event may read, in units of [`WORK_OF_A_TURN`](crate::flow_control::long_work::WORK_OF_A_TURN).
 /// Columns can read more than they show.
 const MOST_FILLS: usize = 32;
 

@@ -38,6 +38,7 @@ pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     let (mut head, mut tail) = (Vec::new(), Vec::new());
     for (key, value) in &members {
         let is_list = key == "items" || key == "rows";
+        // The members up to the list are the head, and those after it the tail.
         let side = if is_list || tail.is_empty() && !has_list_before(&members, key) { &mut head } else { &mut tail };
         if is_list && !is_empty {
             side.extend_from_slice(format!("{key}:\n").as_bytes());

@@ -89,7 +89,7 @@ fn pod_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses `NODE=KEY=VALUE:EFFECT`.
+/// Parses `NODE=KEY=VALUE:EFFECT` or `NODE=KEY:EFFECT`.
 fn node_taint(text: &str) -> Result<NodeTaint, String> {
     let refused =
         || "write NODE=KEY=VALUE:EFFECT or NODE=KEY:EFFECT, such as node1=dedicated=gpu:NoSchedule".to_owned();
@@ -120,7 +120,7 @@ fn pod_reference(text: &str) -> Result<PodReference, String> {
     }
 }
 
-/// Parses a version of Kubernetes, such as `1.33` or `v1.33.2`; returns the minor version.
+/// Parses a version of Kubernetes, such as `1.33` or `v1.33.2`; returns the minor version. The major version must be 1.
 fn minor_version(text: &str) -> Result<u32, String> {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     match parts[..] {

@@ -1,4 +1,5 @@
-//! `fieldcache place`: where a Pod may run and why not elsewhere, why one is pending, and what runs where it could not be placed.
+//! `fieldcache place`: where a Pod may run and why not elsewhere, why one is pending, and what runs where it could not
+//! be placed.
 //!
 //! [`arguments`] are the options, and `reviews` makes PlacementReviews of them. [`crate::placement`] evaluates these
 //! over the same index that the server has. With `--server`, `remote` sends them to a server instead, and
@@ -83,7 +84,8 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     }
 }
 
-/// The namespace of a Pod without one if `--namespace` is not given: that of the kubeconfig, otherwise `default`.
+/// The namespace of a Pod without one if `--namespace` is not given: that of the kubeconfig, otherwise `default`. A
+/// kubeconfig that cannot be read is reported later, when the cluster is read.
 fn own_namespace(arguments: &PlaceArguments) -> String {
     let of_kubeconfig = || match &arguments.source {
         source if source.dir.is_some() || source.server.is_some() => None,

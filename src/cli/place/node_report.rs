@@ -49,6 +49,7 @@ fn with_what_if(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     let Some(what_if) = what_if else { return node };
     let name = node.metadata.name.clone();
     for added in what_if.taints.iter().filter(|added| added.node == name) {
+        // A node has at most one taint with the same key and effect.
         node.spec.taints.retain(|existing| existing.key != added.key || existing.effect != added.effect);
         let (key, value, effect) = (added.key.clone(), added.value.clone(), added.effect.clone());
         node.spec.taints.push(Taint { key, value, effect, time_added: None });
@@ -123,6 +124,7 @@ fn rejections(report: &NodeReport, text: &mut String) {
             let _ = writeln!(text, "     at {}", term.field_path);
         }
         let help = match &*rejection.kind {
+            // Else it is UnschedulableAndUnresolvable.
             "Unschedulable" => "evicting Pods could help",
             _ => "evicting Pods does not help",
         };

@@ -1,7 +1,8 @@
-//! Sends PlacementReviews to a fieldcache server. No lists are read, so the user needs only the permissions that the server checks.
+//! Sends PlacementReviews to a fieldcache server. No lists are read, so the user needs only the permissions that the
+//! server checks.
 //!
-//! Results are printed like those of a local evaluation. Options that a review cannot contain need a local evaluation ([`is_remote`]).
-//! [`super::remote_error`] explains rejections.
+//! Results are printed like those of a local evaluation. Options that a review cannot contain need a local evaluation
+//! ([`is_remote`]). [`super::remote_error`] explains rejections.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -212,6 +213,9 @@ async fn fetch_tolerations(connection: &Connection, spec: &PlacementReviewSpec) 
 
 /// Fetches the field `scheduling` of a RuntimeClass; `None` if it is not set, or the RuntimeClass does not exist: then
 /// the review has a warning.
+///
+/// # Errors
+/// The RuntimeClass cannot be fetched, or its `scheduling` is invalid.
 async fn fetch_runtime_scheduling(connection: &Connection, name: &str) -> anyhow::Result<Option<RuntimeScheduling>> {
     let class = match connection.json(&format!("/apis/node.k8s.io/v1/runtimeclasses/{name}"), JSON).await {
         Err(error) if error.code() == Some(404) => return Ok(None),

@@ -1,7 +1,7 @@
 //! Explains why a server rejected a review, with its message and the remedy.
 //!
-//! Errors of a Pod or a workload are listed as in a local evaluation. A server may not support reviews for several reasons, so one further
-//! request finds out which.
+//! Errors of a Pod or a workload are listed as in a local evaluation. A server may not support reviews for several
+//! reasons, so one further request finds out which.
 
 use anyhow::anyhow;
 use serde_json::Value;
@@ -78,11 +78,11 @@ pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Opti
             "grant create on placementreviews.view.fieldcache.dev, or use other credentials with --kubeconfig; if this is an API server without fieldcache, use the URL of a fieldcache server",
         ),
         403 if !is_read => None,
-        403 if is_of_event => {
-            Some("grant list on nodes and pods, or get on the Pod, for the message of its FailedScheduling event")
-        }
+        403 if is_of_event => Some(
+            "grant list on nodes and pods, or get on the Pod: with get alone you see only the message of its FailedScheduling event",
+        ),
         403 if spec.pod_ref.is_some() => Some(
-            "grant list on nodes and pods. With get on the Pod alone you see the message of its FailedScheduling event; remove --node, --taint, --label and --without-pod for it",
+            "grant list on nodes and pods. With get on the Pod alone, omit --node, --taint, --label and --without-pod: you then see only the message of its FailedScheduling event",
         ),
         403 => Some("grant list on nodes and pods"),
         _ => None,

@@ -14,7 +14,7 @@ use crate::server::placement_review::NO_EVENT;
 
 /// A review and its result.
 pub(super) struct ReviewResult {
-    /// For people: `Pod default/nginx`.
+    /// The name of the Pod for people, such as `Pod default/nginx`.
     pub(super) subject: String,
     pub(super) review: PlacementReview,
     /// The document as a server sent it; `None` for a local evaluation.
@@ -29,6 +29,7 @@ pub(super) struct ReviewResult {
 /// The results as text, and the exit code: [`Exit::No`] if a Pod does not fit any node, or the node of `--node`.
 pub(super) fn printed(arguments: &PlaceArguments, answers: &[ReviewResult]) -> (String, Exit) {
     let fits = |answered: &ReviewResult| match (&answered.review.status, &arguments.node) {
+        // The result has no nodes. The message ends with NO_EVENT if the Pod is bound or fits a node.
         (Some(status), _) if answered.is_event => status.message.ends_with(NO_EVENT),
         (Some(status), Some(_)) => status.nodes.iter().any(|node| node.fits),
         (Some(status), None) => status.feasible > 0,
@@ -75,7 +76,7 @@ impl Printed for Answers<'_> {
     }
 }
 
-/// One review, or a List of them.
+/// The review as JSON if there is one, otherwise a List of all.
 fn document(answers: &[ReviewResult]) -> Value {
     let one = |answered: &ReviewResult| answered.received.clone().unwrap_or_else(|| json!(answered.review));
     let mut documents: Vec<Value> = answers.iter().map(one).collect();

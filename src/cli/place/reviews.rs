@@ -19,7 +19,7 @@ use crate::placement_service::decode;
 /// A review to evaluate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReviewRequest {
-    /// For people: `Pod default/nginx`.
+    /// The name of the Pod for people, such as `Pod default/nginx`.
     pub(super) subject: String,
     /// Its location, the prefix of its errors: `pod.yaml:1: `; empty for a Pod that exists.
     pub(super) place: String,
@@ -55,7 +55,8 @@ pub(super) fn path() -> String {
 /// `--uses-match-label-keys`. `own_namespace` is that of Pods without one if `--namespace` is not given.
 ///
 /// # Errors
-/// The file cannot be read, or has no Pod or workload.
+/// The file cannot be read or parsed, or has no Pod, workload or PlacementReview; or a namespace in it differs from
+/// `--namespace`.
 pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
     let mut requests = match (&arguments.pod, &arguments.file) {
         (Some(name), _) => {
@@ -84,7 +85,10 @@ pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyho
     Ok(requests)
 }
 
-/// The reviews for the Pods and workloads of a file.
+/// The reviews of the Pods, workloads and PlacementReviews of a file. Notes which other kinds it skips.
+///
+/// # Errors
+/// Those of [`requests`].
 fn requests_of_file(
     path: &Path,
     arguments: &PlaceArguments,
@@ -204,6 +208,7 @@ pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow:
     let (documents, broken) = documents(&bytes, form);
     match (&documents[..], broken.first()) {
         (_, Some(broken)) => bail!("{file}:{}: {}", broken.line, broken.cause),
+        // `None`: the profile of the default scheduler.
         ([document], None) => config::apply(&document.value, None, options).with_context(|| file),
         (documents, None) => {
             bail!("{file} has {} documents; it must have one, a KubeSchedulerConfiguration", documents.len())

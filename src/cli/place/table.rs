@@ -138,6 +138,7 @@ fn terms(review: &PlacementReview) -> TextTable {
 /// those of taints and affinity have their message.
 pub(super) fn reason(rejection: &RejectionReport) -> String {
     let term = rejection.term.as_ref().map(|term| &*term.text).unwrap_or_default();
+    // A label `!KEY` means that the node does not have the key.
     let there = match rejection.label.as_deref() {
         None => String::new(),
         Some(label) => match label.strip_prefix('!') {

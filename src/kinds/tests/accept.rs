@@ -124,6 +124,15 @@ fn views_select_cached_resources_by_existing_fields() {
             pods(json!({"prune": [".metadata['labels']['a']"]})),
             Some((SpecErrorReason::InvalidPath, "spec.resources[0].prune[0]")),
         ),
+        (pods(json!({"keep": [".spec.a", ".metadata.labels['a']", ".metadata.name"]})), None),
+        (
+            pods(json!({"prune": [".spec.a"], "keep": [".spec", ".spec[0]"]})),
+            Some((SpecErrorReason::InvalidPath, "spec.resources[0].keep[1]")),
+        ),
+        (
+            pods(json!({"keep": [format!(".spec{}", ".a".repeat(200)), format!(".spec{}", ".b".repeat(55))]})),
+            Some((SpecErrorReason::InvalidPath, "spec.resources[0].keep")),
+        ),
         (pods(json!({"prune": [format!(".spec{}", ".a".repeat(255))]})), None),
         (
             pods(json!({"prune": [format!(".spec{}", ".a".repeat(200)), format!(".spec{}", ".b".repeat(55))]})),

@@ -184,6 +184,7 @@ async fn evaluate(
     };
     let stores = stores.map_err(|error| disclosed(error.into_error()))?;
     let runtime = Runtime::look_up(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
+    // The rules of the source's version; those of the default if its version is unknown, which is 0.
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
     let options = Options { target_minor: minor.unwrap_or(usual.target_minor), ..usual };

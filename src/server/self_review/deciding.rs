@@ -172,7 +172,7 @@ impl<'a> Decider<'a> {
         }
         let rule = |(group, name, verbs): &(&str, &str, Vec<&str>)| json!({ "verbs": verbs, "apiGroups": [group], "resources": [name] });
         let rules: Vec<Value> = rules.iter().map(rule).collect();
-        // A permission can apply to single object names, which cannot be listed here.
+        // A permission can apply to single object names, which cannot be listed here. Reviews have no names.
         let is_partial = decided.iter().any(|decided| !decided.is_allowed && !GROUPS.contains(&&*decided.group));
         let mut status = json!({ "resourceRules": rules, "nonResourceRules": [], "incomplete": is_partial });
         if is_partial {
@@ -186,6 +186,9 @@ impl<'a> Decider<'a> {
     }
 
     /// The paths of discovery, OpenAPI and health that the caller may get.
+    ///
+    /// # Errors
+    /// Those of [`Decider::denial_reason`].
     async fn permitted_paths(&self) -> Result<Vec<String>, ApiError> {
         let mut paths = discovery::paths(&self.catalog, self.context);
         paths.insert(0, "/".to_owned());
@@ -209,7 +212,11 @@ impl<'a> Decider<'a> {
         Ok(VerbDecision { group, name, verb, is_allowed })
     }
 
-    /// The reason why the caller may not send a request with these attributes; `None`: the caller may.
+    /// The reason why the caller may not send a request with these attributes; `None`: the caller may. Without
+    /// authentication, every caller may.
+    ///
+    /// # Errors
+    /// 429 and 500 if the API server gives no authorization decision.
     async fn denial_reason(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
         let Some(authorized) = &self.context.authorized else {
@@ -234,7 +241,11 @@ impl<'a> Decider<'a> {
         found.cloned().map(Served::Resource)
     }
 
-    /// Whether a request for a path is served: its handler does not respond with 404 or another error.
+    /// Whether a request for a path is served: its handler does not respond with 404 or another error. False for an
+    /// invalid verb or path.
+    ///
+    /// # Errors
+    /// 503 while the OpenAPI documents are not available.
     async fn has_path(&self, verb: &str, path: &str) -> Result<bool, ApiError> {
         // The verb of a path is a method in lower case. The path of a review is not percent-encoded.
         let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());
@@ -261,6 +272,7 @@ impl<'a> Decider<'a> {
             | Route::GroupVersion(_)
             | Route::Unknown
             | Route::UnknownBuiltIn => {
+                // A request without headers, inside of the View. Only the status of its response is used.
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
@@ -275,8 +287,12 @@ impl<'a> Decider<'a> {
     }
 
     /// Whether the View serves an OpenAPI document at this path.
+    ///
+    /// # Errors
+    /// 503 if the source does not provide the v3 documents in time.
     async fn has_document(&self, path: &str) -> Result<bool, ApiError> {
         let Some(source) = &self.catalog.documents else { return Ok(false) };
+        // The v2 document and the index of the v3 documents always exist.
         let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
         let documents = timeout(self.context.timeout, source.v3()).await;
         let documents = documents.unwrap_or_else(|_| Err("the source did not respond in time".to_owned()));

@@ -287,6 +287,7 @@ fn field_requirements(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     }
     let mut is_partial = false;
     let read = requirements(selector).iter().filter_map(|requirement| {
+        // Field selectors have no lists of values: `In` with one value is `=`.
         let operator = operator(requirement, Dialect::FieldText).filter(|operator| operator.listed().len() == 1);
         let read = operator.map(|operator| FieldRequirement { label: text(requirement, "key"), operator });
         is_partial |= read.is_none();

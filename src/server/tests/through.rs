@@ -168,6 +168,47 @@ async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
     assert_eq!(one["spec"], json!({"color": "blue"}));
 }
 
+#[tokio::test]
+async fn a_view_shows_what_it_keeps_and_selects_by_nothing_else() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    serve(&fixture, ViewPart { prune: Prune::with_kept([], [".spec.color"]).unwrap().into(), ..blue() });
+    let path = format!("{BLUE}{ALL_SHIRTS}");
+    let list = fixture.get(&path).await.json();
+    let first = &list["items"][0];
+    let metadata: Vec<&String> = first["metadata"].as_object().unwrap().keys().collect();
+    assert_eq!(metadata, ["name", "namespace", "resourceVersion"], "{first}");
+    assert_eq!(first["spec"], json!({"color": "blue"}), "{first}");
+    assert_eq!(list["items"].as_array().unwrap().len(), 4, "the View itself selects by other fields");
+    let rows = [
+        ("fieldSelector=spec.color%3Dblue", 200, ""),
+        ("fieldSelector=spec.size%3D7", 400, "field label not supported: spec.size"),
+        (
+            "labelSelector=tone%3Dblue",
+            400,
+            "labelSelector: the View does not show the label \"tone\" of shirts: select by another label, or add \
+             .metadata.labels['tone'] to keep in the View",
+        ),
+        (
+            "labelSelector=!other&watch=true",
+            400,
+            "labelSelector: the View does not show the label \"other\" of shirts: \
+             select by another label, or add .metadata.labels['other'] to keep in the View",
+        ),
+    ];
+    for (query, code, message) in rows {
+        let answer = fixture.get(&format!("{path}?{query}")).await;
+        assert_eq!(answer.code.as_u16(), code, "{query}: {}", answer.body);
+        assert_eq!(if code == 200 { String::new() } else { answer.message() }, message, "{query}");
+    }
+    let labels = Prune::with_kept([], [".metadata.labels['tone']"]).unwrap();
+    serve(&fixture, ViewPart { prune: labels.into(), ..blue() });
+    let list = fixture.get(&format!("{path}?labelSelector=tone%3Dblue")).await;
+    assert_eq!(list.names().len(), 4, "a kept label selects");
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let table = fixture.get_with(&path, &table).await.json();
+    assert_eq!(table["rows"][0]["cells"].as_array().unwrap().len(), 2, "columns that are not shown: {table}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn copies_of_pruned_data_are_in_no_response() {
     let mut fixture = Fixture::with_shirts(Settings::default());

@@ -57,7 +57,8 @@ impl Initial {
     /// Finds the objects in a snapshot, in turns. `user` is the user whose memory limit counts them.
     ///
     /// # Errors
-    /// 429 when the user's watches hold as much as they may, 410 when the state was revoked meanwhile.
+    /// 429 when the user's watches hold as much memory as they may. 410 if the state was revoked meanwhile, because
+    /// readers retained too much memory (`store::pins`).
     pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<RemainingInitialEvents, ApiError> {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());

@@ -27,6 +27,7 @@ impl ProgressForwarding {
         }
         let resource_state = &resource.state;
         if matches!(resource_state.load_state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
+            // Nothing is requested if the source is far from the version. The bookmarks then follow its usual progress.
             let _is_far = !resource_state.freshness().want(wanted);
         }
         Some(ProgressForwarding { last_forwarded: None })

@@ -190,9 +190,9 @@ impl EventEncoder {
         of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// The line or frame of the event for a change. It is empty if the object cannot be shown, or if a quiet watch shows
-    /// no difference. It is created once for all watches of this form that show the same part of the object. Rows are
-    /// shared only within a second, because they show ages. The first event of a Table is a copy with the column
+    /// The line or frame of the event for a change. It is empty if the object cannot be shown, or if a quiet watch
+    /// shows no difference. It is created once for all watches of this form that show the same part of the object. Rows
+    /// are shared only within a second, because they show ages. The first event of a Table is a copy with the column
     /// definitions.
     ///
     /// # Errors
@@ -250,12 +250,14 @@ impl EventEncoder {
             }
             Some(exact(line))
         });
+        // Only two forms can fail: protobuf for this object, and a row by its length.
         let line = line.ok_or_else(|| match &self.encoded {
             Some(_) => not_sent(resource, shown),
             None => too_long_row(resource, shown),
         })?;
         let is_first = !line.is_empty() && std::mem::take(&mut self.is_first);
         let Some(columns) = columns.filter(|_| is_first) else { return Ok(line) };
+        // In a copy of the line, an opening with column definitions replaces the one without.
         let mut first = Vec::new();
         open_row(kind, &columns, shown.version, false, &mut first);
         let opened = first.len();
@@ -265,7 +267,8 @@ impl EventEncoder {
         Ok(exact(first))
     }
 
-    /// The work of writing a change, in bytes that could be read instead. A quiet watch also reads the object before.
+    /// The work of writing a change, in bytes that could be read instead. The object after the change is read, or the
+    /// one before a deletion. A quiet watch reads both.
     pub(super) fn bytes_to_read(&self, change: &Change) -> usize {
         let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map_or(0, Object::length));
         let read = if after == 0 || self.is_quiet { before + after } else { after };
@@ -285,6 +288,8 @@ impl EventEncoder {
         let (true, Transition::Modified(after), Some(before)) = (self.is_quiet, transition, &change.before) else {
             return false;
         };
+        // Both objects are written as events without column definitions and with the same version, and compared. The
+        // first event that is sent still needs the definitions, so `is_first` is restored.
         let is_first = std::mem::take(&mut self.is_first);
         let mut written = |object: &Object| {
             let shown = resource.show(object.clone())?;
@@ -332,7 +337,7 @@ impl EventEncoder {
         Ok(())
     }
 
-    /// Writes a bookmark.
+    /// Writes a bookmark: an event with an empty object, which has only a version and the annotations of `mark`.
     ///
     /// # Errors
     /// 500 if the bookmark has no protobuf form.
@@ -349,6 +354,7 @@ impl EventEncoder {
         let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
+            // The fields of custom objects are in alphabetical order, those of Go types in the order of the type.
             ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
                 object.extend_from_slice(b"{\"apiVersion\":");
                 write_string(&own_version, &mut object);
@@ -375,6 +381,7 @@ impl EventEncoder {
             ShapeForm::Table(columns) => columns.include() == Include::Object,
         };
         let bare = object.len();
+        // kube-apiserver encodes an empty object of the kind's Go type, some of whose fields are always written.
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
             let members = builtin::zero_values(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {

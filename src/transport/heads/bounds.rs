@@ -19,6 +19,7 @@ pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<UserShare, Head
 
 /// The approximate memory of a long head, in bytes. `length`: its length; `fields`: the number of its headers.
 pub(super) fn memory_of_head(length: usize, fields: usize) -> u64 {
+    // The text exists twice: as the bytes that were read, and in the parts that are stored.
     (2 * length + 256 * fields) as u64
 }
 

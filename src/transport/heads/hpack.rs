@@ -121,6 +121,7 @@ impl HuffmanTable {
             HuffmanTable { ends: [0; LONGEST_CODE + 1], firsts: [(0, 0); LONGEST_CODE + 1], bytes: [0; 256] };
         let (mut length, mut code, mut number) = (1, 0_u32, 0);
         while length <= LONGEST_CODE {
+            // The first code of a length follows the last shorter one, with zeros appended.
             code <<= 1;
             table.firsts[length] = (code, number);
             let mut byte = 0;
@@ -162,6 +163,7 @@ fn decode_huffman(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
         };
         // No code has fewer than five bits.
         let Some(length) = (5..=LONGEST_CODE).find(|length| window < HUFFMAN.ends[*length]) else {
+            // Padding is what is left of the last byte, all ones.
             return if count < 8 && window == u32::MAX { Ok(()) } else { Err(Broken) };
         };
         if length > count {
@@ -240,17 +242,20 @@ impl Decoder {
             Ok(())
         };
         while let Some(first) = block.first().copied() {
+            // An indexed field (RFC 7541, 6.1).
             if first & 0x80 != 0 {
                 let index = read_integer(&mut block, 7)?;
                 let (name, value) = self.field(index)?;
                 each(name, value)?;
                 continue;
             }
+            // A change of the table's size (6.3).
             if first & 0xe0 == 0x20 {
                 let most = read_integer(&mut block, 5)?;
                 self.resize(most)?;
                 continue;
             }
+            // A literal field (6.2), which is added to the table or not.
             let is_kept = first & 0x40 != 0;
             let index = read_integer(&mut block, if is_kept { 6 } else { 4 })?;
             name.clear();
@@ -296,13 +301,18 @@ impl Decoder {
     }
 
     /// Decodes the next step of a block without storing its fields: an indexed field, a change of the table's size, a
-    /// name, or a value. Returns false if it is incomplete.
+    /// name, or a value. Returns false if it is incomplete; `block` may then have been advanced. `skipped`, `each`: as
+    /// in [`Decoder::skip`].
+    ///
+    /// # Errors
+    /// The block cannot be decoded.
     fn skip_step(
         &mut self,
         skipped: &mut Skipped,
         block: &mut &[u8],
         each: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<bool, Broken> {
+        // The end of a long string has not arrived.
         if skipped.left > 0 {
             return Ok(false);
         }
@@ -445,7 +455,11 @@ fn try_read_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Bro
     }
 }
 
-/// Reads a string that may be incomplete from the beginning of `block`.
+/// Reads a string that may be incomplete from the beginning of `block`. Advances `block` to the end of a complete
+/// string, and to the first byte of a long one. If the string is incomplete, `block` may have been advanced too.
+///
+/// # Errors
+/// Its length or its Huffman code is invalid.
 fn try_read_string(block: &mut &[u8]) -> Result<PartialString, Broken> {
     let before = *block;
     match try_read_integer(block, 7)? {
@@ -477,7 +491,8 @@ fn read_string(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Appends a field to a block, as a literal without Huffman code that is not added to the dynamic table.
+/// Appends a field to a block, as a literal without Huffman code that is not added to the dynamic table (RFC 7541,
+/// 6.2.2).
 pub(super) fn write(block: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     block.push(0);
     for text in [name, value] {

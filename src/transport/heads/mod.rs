@@ -149,6 +149,7 @@ impl<Io> Heads<Io> {
         }
         // A head that does not arrive at once is parsed again when it may be complete.
         let is_first = self.searched == 0;
+        // The line breaks at the end of a head can begin in the last three bytes that were searched before.
         let may_be_complete = has_end(&self.held[self.searched.saturating_sub(3)..]);
         self.searched = self.held.len();
         let read = if is_first || may_be_complete {
@@ -161,6 +162,7 @@ impl<Io> Heads<Io> {
         } else {
             Ok(None)
         };
+        // An incomplete head that is too long is rejected.
         match read.and_then(|head| head.map_or_else(|| self.check_length().map(|()| None), |head| Ok(Some(head)))) {
             Ok(Some(head)) => self.pass_head(head),
             Ok(None) => return false,
@@ -230,6 +232,7 @@ impl<Io> Heads<Io> {
 
     /// Rejects a request: passes a minimal head on to hyper, with the error in a slot. Nothing after it is passed on.
     fn reject(&mut self, failure: HeadError) {
+        // The response to HEAD has no body.
         let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
         let number = self.slots.store(StoredParts::rejected(failure));
         let head =
@@ -330,6 +333,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 // The rest of the head has to be read.
                 _ if heads.passing > 0 => {}
                 Next::Frame => {
+                    // All slots are in use until hyper accepts the requests that h2 has read, in a later poll.
                     if !heads.slots.free_unused(heads.link.poll()) {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
@@ -366,6 +370,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
             }
             match heads.poll_more(context)? {
                 Poll::Ready(true) => {}
+                // hyper gets the end of the stream. An incomplete head is dropped.
                 Poll::Ready(false) => return Poll::Ready(Ok(())),
                 Poll::Pending => {
                     ready!(heads.poll_late(context));

@@ -73,10 +73,10 @@ pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<
     }
 }
 
-/// Checks a complete head. If hyper would not accept it, `instead` of the result is the head that hyper gets: its
-/// query or headers are then stored in one of the `slots`, and `share` takes the share of their memory. The head of a
-/// request with a body in chunks is always replaced, to add `connection: close`: the end of such a body is not looked
-/// for, so no other request can follow it.
+/// Checks a complete head. If hyper would not accept it, `instead` of the result is the head that hyper gets. A query
+/// or headers that are too long for it are stored in one of the `slots`, and `share` takes the share of their memory.
+/// The head of a request with a body in chunks is always replaced, to add `connection: close`: the end of such a body
+/// is not looked for, so no other request can follow it.
 ///
 /// # Errors
 /// The request is rejected.
@@ -161,6 +161,7 @@ fn read_following(request: &httparse::Request<'_, '_>) -> Result<Following, Head
     for Header { name, value } in &*request.headers {
         if name.eq_ignore_ascii_case("content-length") {
             let text = std::str::from_utf8(value).unwrap_or_default();
+            // With more digits, an integer could overflow in a proxy.
             let is_number = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
             let Some(number) = text.parse::<u64>().ok().filter(|_| is_number) else {
                 return bad("the header Content-Length is not a number of bytes");

@@ -141,6 +141,7 @@ impl Fields {
         } else {
             self.has_regular = true;
         }
+        // Each field counts 32 bytes more (RFC 9113, 6.5.2).
         self.size = self.size.saturating_add(name.len() + value.len() + 32);
         if self.size > MOST_HEAD || self.places.len() >= MOST_FIELDS {
             self.is_over = true;
@@ -206,7 +207,9 @@ impl Frames {
         let stream = [s0 & 0x7f, *s1, *s2, *s3];
         match (*kind, &self.block) {
             (HEADERS, None) | (CONTINUATION, Some(_)) if length <= MOST_PAYLOAD => {}
+            // A frame without headers, or an invalid one, to which h2 responds.
             (_, None) => return FrameAction::Pass(FRAME_HEAD + length),
+            // Only the rest of the block may follow (RFC 9113, 6.10).
             (_, Some(_)) => return FrameAction::Broken,
         }
         let Some(mut payload) = rest.get(..length) else { return FrameAction::More };
@@ -255,6 +258,7 @@ impl Frames {
             }
         }
         if flags & END_HEADERS == 0 {
+            // Nothing is passed on before the block is complete.
             return FrameAction::Instead(FRAME_HEAD + length, Vec::new());
         }
         match self.block.take().and_then(|block| self.convert(block, slots, share)) {
@@ -263,7 +267,9 @@ impl Frames {
         }
     }
 
-    /// The frames that replace a complete block; `None` if it cannot be decoded.
+    /// The frames that replace a complete block; `None` if it cannot be decoded. A request that is rejected becomes a
+    /// short one, with the error in one of the `slots`. For malformed fields and trailers that are too long, the frames
+    /// make h2 reset the stream.
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
         if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
             let written = if is_request { rejected_block(failure, is_head, slots) } else { malformed_block() };
@@ -271,6 +277,7 @@ impl Frames {
         }
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
+        // `request_block` takes a share of the actual memory instead.
         drop(block.share);
         let is_request = fields.pseudo != 0;
         let written = if fields.is_malformed || (!is_request && (fields.is_over || fields.size > USUAL_LIST)) {
@@ -302,7 +309,8 @@ fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
     payload.get(..payload.len().checked_sub(padding)?)
 }
 
-/// A block that hyper accepts, for a request with these fields. Stores its other parts in a slot.
+/// A block that hyper accepts, for a request with these fields. If it cannot have all of them, the others are stored in
+/// one of the `slots`, and `share` takes the share of their memory.
 ///
 /// # Errors
 /// The request is rejected.
@@ -313,6 +321,7 @@ fn request_block(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result
     let has_many = fields.text.len() > USUAL_LIST;
     let path = fields.iter().find(|(name, _)| *name == b":path").map(|(_, path)| path);
     let path = path.map(|path| std::str::from_utf8(path).map_err(|_| super::target::not_a_url())).transpose()?;
+    // A path that is missing or empty is left to h2.
     let target = path.filter(|path| !path.is_empty()).map(|path| Target::read(path, has_many)).transpose()?;
     let query = target.as_ref().and_then(|target| target.query.as_deref());
     let number = if query.is_some() || has_many {
@@ -351,7 +360,7 @@ fn rejected_block(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
     ])
 }
 
-/// A block for which h2 resets the stream with PROTOCOL_ERROR.
+/// A block for which h2 resets the stream with PROTOCOL_ERROR: it has a pseudo-header after a header.
 fn malformed_block() -> Vec<u8> {
     encode_block(&[("malformed", ""), (":method", "GET")])
 }

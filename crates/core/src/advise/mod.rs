@@ -123,7 +123,7 @@ fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     }
 }
 
-/// A count with its noun in the singular or plural.
+/// A rounded count with its noun: `one` if the count is 1, otherwise `many`.
 fn plural(count: f64, one: &str, many: &str) -> String {
     let count = count.round();
     format!("{} {}", number(count), if count == 1.0 { one } else { many })

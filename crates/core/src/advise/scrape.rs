@@ -83,8 +83,8 @@ impl ResourceCounts {
         self.watches > 0.0 || self.events > 0.0 || self.lists > 0.0
     }
 
-    /// The increase of the counters since an earlier scrape, at least 0. The number of objects and of open watches
-    /// stay.
+    /// The increase of the counters since an earlier scrape, at least 0. Objects and open watches are not counters:
+    /// their numbers are those of this scrape.
     fn since(&self, earlier: &ResourceCounts) -> ResourceCounts {
         let difference = |now: f64, before: f64| (now - before).max(0.0);
         ResourceCounts {

@@ -242,7 +242,7 @@ fn group_version_kind(kind: &ServedKind, name: &str) -> Value {
     json!({"group": kind.row.group, "version": kind.version, "kind": name})
 }
 
-/// The `info` of a document.
+/// The `info` of a document, with the version of Kubernetes whose types k8s-openapi has.
 fn info() -> Value {
     json!({"title": "Kubernetes", "version": "1.36"})
 }
@@ -303,6 +303,7 @@ fn resolve(value: &Value, open: &mut Vec<String>) -> Value {
             let mut resolved = Object::new();
             for (key, member) in object {
                 match (key.as_str(), member) {
+                    // The names of properties are not keywords: one can be `description` or `$ref`.
                     ("properties", Value::Object(properties)) => {
                         let properties: Object =
                             properties.iter().map(|(name, property)| (name.clone(), resolve(property, open))).collect();

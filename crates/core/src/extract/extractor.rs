@@ -47,7 +47,7 @@ struct Whole {
     trie: Trie,
 }
 
-/// The maximum number of fields of an extractor.
+/// The maximum number of fields of an extractor: a [`FieldIndex`] has 16 bits.
 const MAX_FIELDS: usize = 1 << 15;
 
 /// The maximum number of trie nodes that the fields of a FieldCache add, and of steps that their paths have together.
@@ -122,8 +122,8 @@ impl Reading {
 impl Extractor {
     /// The extractor of one version of a custom resource. Fields that `validation` rejects are left out.
     ///
-    /// If the definition only has too many fields, all of them remain: API servers keep such lists across updates. A
-    /// version that the definition does not have yields an extractor without fields.
+    /// A list with more fields than are permitted remains whole, up to `MAX_FIELDS`: API servers keep such lists across
+    /// updates. A version that the definition does not have yields an extractor without fields.
     pub fn custom_resource(crd: &Crd, version: &str) -> Extractor {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
@@ -189,8 +189,8 @@ impl Extractor {
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
-    /// The extractor with a FieldCache's fields after its own. [`super::extra::accept`] must have accepted them for
-    /// this extractor.
+    /// The extractor, which must not be pruned yet, with a FieldCache's fields after its own. [`super::extra::accept`]
+    /// must have accepted these fields.
     ///
     /// # Errors
     /// [`TooComplex`] if their paths have too many steps together, if their wildcards overlap in too many ways, or if
@@ -247,7 +247,7 @@ impl Extractor {
         self.hidden.get(index).copied().unwrap_or_default()
     }
 
-    /// The fields that selectors can use, in publication order.
+    /// The fields that selectors can use, in the order in which OpenAPI lists them.
     pub fn offered(&self) -> impl Iterator<Item = &Field> {
         let fields = self.whole.fields.iter().enumerate();
         fields.filter(|(index, _)| !self.is_hidden(*index)).map(|(_, field)| field)
@@ -258,7 +258,8 @@ impl Extractor {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
-    /// The fields, in publication order; a [`FieldIndex`] is a position in this list.
+    /// All fields, hidden ones too, in the order in which OpenAPI lists them. A [`FieldIndex`] is a position in this
+    /// list.
     pub fn fields(&self) -> &[Field] {
         &self.whole.fields
     }
@@ -271,7 +272,7 @@ impl Extractor {
     /// Resolves a label of a field selector to a field.
     ///
     /// # Errors
-    /// The resource does not accept the label. The error is kube-apiserver's for this kind.
+    /// The resource does not accept the label, or the field is hidden. The error is kube-apiserver's for this kind.
     pub fn resolve(&self, label: &str) -> Result<FieldRef, UnsupportedLabel> {
         let labels = &self.whole.labels;
         match label {
@@ -282,7 +283,7 @@ impl Extractor {
         let target = labels.aliases.iter().find(|(alias, _)| *alias == label).map_or(label, |&(_, target)| target);
         let is_offered = |(index, field): &(usize, &Field)| field.label == target && !self.is_hidden(*index);
         if let Some((position, _)) = self.whole.fields.iter().enumerate().find(is_offered) {
-            let index = u16::try_from(position).expect("a plan must not have more fields than a FieldIndex can number");
+            let index = u16::try_from(position).expect("an extractor must not have more fields than MAX_FIELDS");
             return Ok(FieldRef::Field(FieldIndex(index)));
         }
         if labels.never_populated.contains(&label) {
@@ -291,10 +292,11 @@ impl Extractor {
         Err(UnsupportedLabel { message: labels.refusal.message(&labels.version, label) })
     }
 
-    /// Reads an object in one pass over its bytes.
+    /// Reads an object in one pass over its bytes. The record of a built-in kind has the form in which a list of an API
+    /// server has the object: without kind and apiVersion. Events of a watch have both, so they are cut out.
     ///
     /// # Errors
-    /// The bytes are not a Kubernetes object: not JSON, or without a valid name or resourceVersion.
+    /// The bytes are not a Kubernetes object: not JSON, without a valid name or resourceVersion, or of 4 GiB or more.
     pub fn extract(&self, bytes: Bytes) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         if u32::try_from(bytes.len()).is_err() {
@@ -304,6 +306,7 @@ impl Extractor {
         if let Some((kind, api_version)) = reading.type_meta
             && !(found.spans[kind].is_absent() && found.spans[api_version].is_absent())
         {
+            // The usual case is one copy. In any other case, the object is scanned again, because all positions change.
             return match leading_type_meta(&bytes, &found, found.spans[kind], found.spans[api_version]) {
                 Some(cut) => {
                     let mut shorter = Vec::with_capacity(found.object.end - cut);
@@ -326,7 +329,8 @@ impl Extractor {
     }
 
     /// Builds the record of the object in `bytes`. The spans in `found` are positions in longer bytes, of which the
-    /// first `shift` have been removed.
+    /// first `shift` have been removed. A field of a FieldCache becomes unknown in the record if its values are too
+    /// many. The same applies if they exceed [`MOST_VALUE_BYTES`], together with those of the fields before it.
     fn record(&self, bytes: Bytes, found: &FoundSpans, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         let span = |path: usize| {
@@ -335,6 +339,7 @@ impl Extractor {
         };
         let metadata = span(reading.metadata);
         let name = required_text(&bytes, span(reading.name), "metadata.name")?;
+        // A cluster-scoped object has no namespace.
         let namespace = match span(reading.namespace).slice(&bytes) {
             b"" | b"null" => Cow::Borrowed(""),
             _ => required_text(&bytes, span(reading.namespace), "metadata.namespace")?,
@@ -367,6 +372,7 @@ impl Extractor {
                 values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
                 continue;
             }
+            // The first path with a text counts.
             let mut text = Cow::Borrowed("");
             for &path in &source.paths {
                 text = text_at(&bytes, span(path))?;
@@ -376,6 +382,7 @@ impl Extractor {
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
+        // The record lists unknown fields after all values.
         unknown.into_iter().for_each(|field| texts.push_unknown(field));
         Ok(Record {
             key: Key::new(&namespace, &name),
@@ -531,6 +538,7 @@ fn each_member<'b>(
         cursor.expect(b':', "a colon")?;
         cursor.space();
         let value_start = cursor.position();
+        // One container is open: this object.
         cursor.skip_value(1)?;
         let end = cursor.position();
         visit(Member { key, whole: Span { start, end }, value: Span { start: value_start, end } })?;
@@ -552,7 +560,7 @@ fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: 
     is_usual.then_some(api_version.end)
 }
 
-/// Copies an object without its kind and apiVersion, wherever they are.
+/// Copies an object without its kind and apiVersion, wherever and however often they occur.
 fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');

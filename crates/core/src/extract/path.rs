@@ -69,7 +69,8 @@ pub fn resolve<'s>(json_path: &str, schema: &'s Value) -> Result<Resolved<'s>, P
                 return Err(PathError::ExpectedDelimiter { token: delimiter.to_owned(), crashes_upstream });
             }
         }
-        // Any token after a dot is a name, even a delimiter.
+        // Any token after a dot is a name, even a delimiter. A token that is too long ends upstream's scanner, as the
+        // end of the text does.
         let segment = token(&mut rest).filter(|segment| segment.len() <= LONGEST_TOKEN);
         let segment = segment.ok_or(PathError::UnexpectedEnd)?;
         step(&mut resolved, segment)?;
@@ -97,6 +98,7 @@ fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
             }
         },
         (None, Value::Object(_)) => (Some(additional), false),
+        // Upstream only tests that the keyword is present, so false is like true.
         (None, Value::Bool(_)) => (None, false),
         (None, _) => return Err(refused(Vec::new())),
     };

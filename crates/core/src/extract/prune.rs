@@ -1,9 +1,10 @@
 //! Prunes parts of objects that a View does not show.
 //!
-//! A path consists of member names. It continues in each element of a list, so the position in a list never makes a
-//! value visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are
-//! pruned too: see [`copies`]. [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is
-//! the grammar of paths.
+//! A View names the paths to prune, the paths to keep, or both: then it shows what is kept and not pruned. A path
+//! consists of member names. It continues in each element of a list, so the position in a list never makes a value
+//! visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are pruned
+//! too: see [`copies`]. [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is the
+//! grammar of paths.
 
 pub mod copies;
 pub mod path;
@@ -17,14 +18,39 @@ use crate::json::{SyntaxError, unescape};
 use copies::DataCopy;
 use path::InvalidPath;
 
-/// The maximum number of names that the pruned paths of one resource of a View have together. Each field of its
-/// extractors is compared with all of them.
+/// The maximum number of names that the pruned and kept paths of one resource of a View have together. Each field of
+/// its extractors is compared with all of them.
 pub const MOST_NAMES: usize = 256;
 
-/// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a
-/// kilobyte for one name.
+/// The parts of an object that remain even if no path keeps them: clients identify objects by them.
+const ALWAYS_KEPT: [&[&str]; 6] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "uid"],
+    &["metadata", "resourceVersion"],
+];
+
+/// What is pruned of a value: of the members that paths name, and of all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prune(Vec<(Box<str>, PrunedPart)>);
+pub struct Prune {
+    /// The named members, sorted by name. Thousands of Views can have hundreds of names each, and a map takes half a
+    /// kilobyte for one name.
+    members: Vec<(Box<str>, MemberRule)>,
+    /// Whether members without a name in `members` are pruned, and values that have no members, such as texts. `true`
+    /// for a value that contains kept paths.
+    keeps_named_only: bool,
+}
+
+/// What is pruned of a named member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum MemberRule {
+    /// Nothing: the member is kept.
+    Keep,
+    /// How much of it.
+    Prune(PrunedPart),
+}
 
 /// How much of a member is pruned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +62,36 @@ pub enum PrunedPart {
 }
 
 impl Prune {
-    /// Parses paths such as `.spec.secret`. If there is any path, the annotations with copies of the object are pruned
-    /// too: see [`copies`].
+    /// Parses paths to prune, such as `.spec.secret`. If there is any path, the annotations with copies of the object
+    /// are pruned too: see [`copies`].
     ///
     /// # Errors
     /// A path is not valid: the error of the first one.
     pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Prune, InvalidPath> {
+        Prune::with_kept(paths, [])
+    }
+
+    /// The same, and `kept` has the paths of which everything else is pruned. Without any, nothing else is. Of a path
+    /// in both lists, nothing remains.
+    ///
+    /// # Errors
+    /// A path is not valid: the error of the first one.
+    pub fn with_kept<'a>(
+        paths: impl IntoIterator<Item = &'a str>,
+        kept: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Prune, InvalidPath> {
         let mut prune = Prune::default();
+        for path in kept {
+            prune.keeps_named_only = true;
+            prune.keep(&as_texts(&path::names(path)?));
+        }
+        if prune.keeps_named_only {
+            for names in ALWAYS_KEPT {
+                prune.keep(names);
+            }
+        }
         for path in paths {
-            let names = path::names(path)?;
-            prune.insert(&names.iter().map(String::as_str).collect::<Vec<&str>>());
+            prune.insert(&as_texts(&path::prunable_names(path)?));
         }
         if !prune.is_empty() {
             for annotation in copies::ANNOTATIONS {
@@ -63,40 +109,95 @@ impl Prune {
         prune
     }
 
-    /// Adds a path of member names. A path to the whole of a part replaces longer ones.
+    /// Adds a path of member names to prune. A path to the whole of a part replaces longer ones.
+    ///
+    /// It recurses once for each name, of which a path of a View has at most [`MOST_NAMES`].
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
-        let place = self.place(first).unwrap_or_else(|place| {
-            self.0.reserve_exact(1);
-            self.0.insert(place, ((*first).into(), PrunedPart::Inside(Prune::default())));
-            place
-        });
-        let part = &mut self.0[place].1;
-        match part {
-            part if rest.is_empty() => *part = PrunedPart::Whole,
-            PrunedPart::Whole => {}
-            PrunedPart::Inside(inside) => inside.insert(rest),
+        let place = match self.place(first) {
+            // Not kept, so it is pruned already.
+            Err(_) if self.keeps_named_only => return,
+            Err(place) => self.insert_at(place, first, MemberRule::Keep),
+            Ok(place) => place,
+        };
+        let rule = &mut self.members[place].1;
+        if rest.is_empty() {
+            *rule = MemberRule::Prune(PrunedPart::Whole);
+            return;
         }
+        if *rule == MemberRule::Keep {
+            *rule = MemberRule::Prune(PrunedPart::Inside(Prune::default()));
+        }
+        if let MemberRule::Prune(PrunedPart::Inside(inside)) = rule {
+            inside.insert(rest);
+        }
+    }
+
+    /// Adds a path of member names to keep, before any path to prune. A path to the whole of a part replaces longer
+    /// ones. It recurses as [`Self::insert`] does.
+    fn keep(&mut self, names: &[&str]) {
+        let Some((first, rest)) = names.split_first() else { return };
+        let place = self.place(first).unwrap_or_else(|place| {
+            let inside = Prune { members: Vec::new(), keeps_named_only: true };
+            self.insert_at(place, first, MemberRule::Prune(PrunedPart::Inside(inside)))
+        });
+        match &mut self.members[place].1 {
+            rule if rest.is_empty() => *rule = MemberRule::Keep,
+            MemberRule::Prune(PrunedPart::Inside(inside)) => inside.keep(rest),
+            MemberRule::Keep | MemberRule::Prune(PrunedPart::Whole) => {}
+        }
+    }
+
+    /// Inserts a member at this index, and returns the index.
+    fn insert_at(&mut self, place: usize, name: &str, rule: MemberRule) -> usize {
+        self.members.reserve_exact(1);
+        self.members.insert(place, (name.into(), rule));
+        place
     }
 
     /// The index of a member by name; `Err` has the index at which it would be inserted.
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(member, _)| (**member).cmp(name))
+        self.members.binary_search_by(|(member, _)| (**member).cmp(name))
     }
 
     /// Whether nothing is pruned.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.members.is_empty() && !self.keeps_named_only
+    }
+
+    /// Whether members without a name here are pruned, and values that have no members, such as texts.
+    pub fn keeps_named_only(&self) -> bool {
+        self.keeps_named_only
     }
 
     /// The part of the member of this name that is pruned; `None` if the member remains whole.
     pub fn part(&self, name: &str) -> Option<&PrunedPart> {
-        self.place(name).ok().map(|place| &self.0[place].1)
+        match self.place(name).map(|place| &self.members[place].1) {
+            Ok(MemberRule::Prune(part)) => Some(part),
+            Ok(MemberRule::Keep) => None,
+            Err(_) => self.keeps_named_only.then_some(&PrunedPart::Whole),
+        }
     }
 
-    /// The pruned members, by name.
+    /// The members of which something is pruned, by name. If [`Self::keeps_named_only`], all members that it does not
+    /// name are pruned too.
     pub fn parts(&self) -> impl Iterator<Item = (&str, &PrunedPart)> {
-        self.0.iter().map(|(name, part)| (&**name, part))
+        self.members.iter().filter_map(|(name, rule)| match rule {
+            MemberRule::Keep => None,
+            MemberRule::Prune(part) => Some((&**name, part)),
+        })
+    }
+
+    /// Whether the label of this key is pruned.
+    pub fn hides_label(&self, key: &str) -> bool {
+        let labels = ["metadata", "labels", key].iter().try_fold(self, |prune, name| match prune.part(name) {
+            // `Err` ends the search.
+            Some(PrunedPart::Inside(inside)) => Ok(inside),
+            Some(PrunedPart::Whole) => Err(true),
+            None => Err(false),
+        });
+        // A label has no parts: it is pruned if only parts of it are kept.
+        labels.map_or_else(|is_hidden| is_hidden, Prune::keeps_named_only)
     }
 
     /// Prunes an object. `places` are positions in its bytes where a value begins or ends, or within a value that
@@ -140,7 +241,7 @@ impl Prune {
                     copy.append_part(object, start..cursor.position());
                 }
             }
-            // Up to the next value that is written.
+            // Reads up to the next value that is written.
             loss = loop {
                 let depth = open.len();
                 let Some(container) = open.last_mut() else {
@@ -160,8 +261,13 @@ impl Prune {
                 }
                 container.read += 1;
                 if container.is_list {
+                    let loss = container.loss.of_element();
+                    if loss.is_of_all(cursor.peek()) {
+                        cursor.skip_value(depth)?;
+                        continue;
+                    }
                     container.write_separator(&mut copy.bytes);
-                    break container.loss.of_element();
+                    break loss;
                 }
                 let start = cursor.position();
                 let key = cursor.string("a key")?.raw;
@@ -169,7 +275,7 @@ impl Prune {
                 cursor.space();
                 cursor.expect(b':', "a colon")?;
                 cursor.space();
-                let Some(loss) = container.loss.of_member(&name) else {
+                let Some(loss) = container.loss.of_member(&name).filter(|loss| !loss.is_of_all(cursor.peek())) else {
                     cursor.skip_value(depth)?;
                     continue;
                 };
@@ -200,7 +306,10 @@ impl Prune {
                     PathStep::Key(name) => (place.part(name), false),
                     PathStep::Any | PathStep::Element(_) => (None, true),
                 };
-                let all = is_any.then(|| place.0.iter().map(|(_, part)| part)).into_iter().flatten();
+                if is_any && place.keeps_named_only {
+                    return true;
+                }
+                let all = is_any.then(|| place.parts().map(|(_, part)| part)).into_iter().flatten();
                 next.extend(is_any.then_some(place));
                 for part in named.into_iter().chain(all) {
                     match part {
@@ -215,6 +324,11 @@ impl Prune {
         }
         places.iter().any(|place| !place.is_empty())
     }
+}
+
+/// Borrows each text.
+fn as_texts(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }
 
 /// A pruned object that is being written.
@@ -260,6 +374,12 @@ impl<'p> Loss<'p> {
     /// Whether the value remains as it is.
     fn is_nothing(self) -> bool {
         self.named.is_none() && matches!(self.copies, DataCopy::None)
+    }
+
+    /// Whether all of a value that begins with this byte is pruned: only members of the value are kept, and it has
+    /// none.
+    fn is_of_all(self, first: Option<u8>) -> bool {
+        self.named.is_some_and(Prune::keeps_named_only) && !matches!(first, Some(b'{' | b'['))
     }
 
     /// The parts of the member of this name that are pruned; `None`: the whole member is pruned.

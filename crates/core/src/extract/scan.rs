@@ -74,7 +74,8 @@ impl FoundSpans {
         self.many[start..].iter().take_while(move |(of_path, _)| *of_path == path).map(|(_, span)| *span)
     }
 
-    /// Stores the span of a value for each of these paths.
+    /// Stores the span of a value for each of these paths. Beyond [`MOST_VALUES`], paths with wildcards get no more
+    /// values.
     fn set(&mut self, trie: &Trie, paths: &[usize], span: Span) {
         for &path in paths {
             if trie.is_many(path) {
@@ -127,7 +128,7 @@ impl<'b> Members<'b> {
 /// Finds the values of a trie's paths in an object.
 ///
 /// # Errors
-/// The bytes are not a JSON object.
+/// The bytes are not a JSON object, or it has more than [`MAX_DEPTH`] levels.
 pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxError> {
     let mut cursor = Cursor::new(bytes);
     let mut found = FoundSpans { spans: vec![Span::default(); trie.path_count()], ..FoundSpans::default() };
@@ -157,6 +158,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
                     cursor.skip_value(depth)?;
                     continue;
                 }
+                // No path leads to an element from here on: skips all of them, and the closing bracket.
                 None => {
                     cursor.skip_rest_of_list(depth)?;
                     None
@@ -196,6 +198,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
             continue;
         };
         let start = cursor.position();
+        // Whether the value is a list, if it is a container in which a path continues.
         let enters = match cursor.peek() {
             Some(b'{') if trie.has_children(child) => Some(false),
             Some(b'[') if trie.has_elements_from(child, 0) => Some(true),

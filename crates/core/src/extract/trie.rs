@@ -128,6 +128,7 @@ impl Paths {
                 match step {
                     PathStep::Key(name) => children.push((name.as_bytes().into(), child)),
                     PathStep::Element(place) => elements.push((*place, child)),
+                    // Removed above.
                     PathStep::Any => {}
                 }
             }
@@ -159,8 +160,9 @@ impl Trie {
         self.is_many[path]
     }
 
-    /// The child for the member of this key, given as the raw bytes between its quotes; `None` if no path leads there.
-    /// `is_escaped`: whether the bytes contain a backslash.
+    /// The child for the member of this key, given as the raw bytes between its quotes. If no path names the member,
+    /// this is the child for a wildcard; `None` if there is no wildcard either. `is_escaped`: whether the bytes contain
+    /// a backslash.
     pub(super) fn child(&self, node: TrieNodeId, raw_key: &[u8], is_escaped: bool) -> Option<TrieNodeId> {
         let unescaped;
         let key = if is_escaped {

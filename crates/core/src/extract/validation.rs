@@ -133,6 +133,7 @@ pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
         validate_once_for_all(new, may_exceed, &mut validation);
     } else if has_fields {
         validate_each_version(new, old, &mut validation);
+        // Otherwise a version has fields but no schema, so the definition is rejected anyway.
         let has_schemas = new.versions.iter().all(|version| version.schema.is_some());
         if (fields_are_equal || schemas_are_equal) && has_schemas {
             let (equal, different) =
@@ -182,8 +183,9 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
     let Some(version) = crd.versions.first() else { return };
     let Some(schema) = &version.schema else {
         if version.has_schema_field {
-            // The API server continues without a schema; paths that are invalid before they name anything have their
-            // usual causes, the first one that names something makes it crash.
+            // `schema` is present but empty, and the API server continues without a schema. A path that is invalid
+            // before it names anything has its usual cause. The first path that names something makes the API server
+            // crash.
             let list = validate_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
             if !list.walks_into_nothing {
                 validation.causes.extend(list.causes);
@@ -263,6 +265,7 @@ fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
+            // Too many fields are permitted, as after an update. Causes are not used, so the path of the list is empty.
             validate_list(&version.selectable_fields, &schema.to_value(), "", true).accepted
         }
         Some(_) | None => Vec::new(),
@@ -317,6 +320,7 @@ fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_ex
                     causes.push(cause(INVALID, format!("Invalid value: {quoted}: is an invalid path: {error}"), hint));
                 }
                 Ok(resolved) => {
+                    // `[metadata]` is a key of a map at the root, to which the rule does not apply upstream.
                     if resolved.segments.first().is_some_and(|first| first == "metadata")
                         && !resolved.normalised.starts_with('[')
                     {
@@ -355,6 +359,7 @@ fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_ex
         }
         list.causes.append(&mut causes);
     }
+    // As upstream, the limit is on different paths that exist in the schema.
     if unique.len() > MAX_SELECTABLE_FIELDS && !may_exceed {
         list.causes.push(StatusCause {
             reason: TOO_MANY,
@@ -400,8 +405,9 @@ fn crash_warning(error: &PathError) -> Option<String> {
 /// How to fix an invalid path.
 fn path_hint(json_path: &str, error: &PathError) -> String {
     match error {
-        PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
+        PathError::ArrayNotation => "list elements are not selectable, and neither are names in brackets".to_owned(),
         PathError::UnexpectedEnd => "remove the dot at the end, or add the name of a field".to_owned(),
+        // Paths of other dialects begin with `$`, `@` or a brace.
         PathError::ExpectedDelimiter { .. } => match json_path.trim_start_matches(['$', '@', '{', ' ']) {
             rest if rest.starts_with('.') => format!("write {}", quote(rest.trim_end_matches('}'))),
             _ if json_path.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
@@ -427,7 +433,8 @@ fn path_hint(json_path: &str, error: &PathError) -> String {
     }
 }
 
-/// How to fix a field whose type is not selectable.
+/// Why a field is not selectable, with a remedy if there is one. `kind` is its type; empty if the schema has none.
+/// `leaf` is its schema; `None` if there is none.
 fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     let leaf = leaf.unwrap_or(&Value::Null);
     match kind {

@@ -38,7 +38,8 @@ pub(super) fn allowed<'v>(values: impl Iterator<Item = &'v Value>) -> Arc<[Strin
     values.take(MOST_ALLOWED).map(text_of).take_while(fits).collect()
 }
 
-/// The canonical text of one JSON value without white space around it; `None` if the bytes are not a JSON value.
+/// The canonical text of one JSON value without white space around it. Null is the empty text, as an absent value is.
+/// `None` if the bytes are not a JSON value.
 pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
         [b'"', inside @ .., b'"'] => unescape(inside),

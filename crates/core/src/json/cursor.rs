@@ -177,6 +177,7 @@ impl<'b> Cursor<'b> {
         loop {
             let rest = &self.bytes[self.position..];
             let step = if let Some(chunk) = rest.first_chunk::<8>() {
+                // Eight bytes at a time; the lowest hit is the first quote or backslash.
                 let word = u64::from_le_bytes(*chunk);
                 let hits = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ BACKSLASHES);
                 if hits == 0 {

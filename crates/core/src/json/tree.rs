@@ -294,7 +294,8 @@ impl<'b> Tree<'b> {
         self.compare_key(id, key).0
     }
 
-    /// Whether a member of an object has this key, and the work of the comparison in bytes that could be read instead.
+    /// Whether a member of an object has this key, and the cost of the comparison. The cost is the number of plain
+    /// bytes that can be read in the same time.
     pub fn compare_key(&self, id: NodeId, key: &str) -> (bool, usize) {
         let raw = &self.bytes[self.nodes[id].key as usize..];
         // The number of equal bytes, up to a quote, an escape or the first different byte.
@@ -466,6 +467,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
                 expect_end(&mut cursor)?;
                 return Ok(done.unwrap_or_default());
             };
+            // A container that was just opened has no value yet, so no comma is expected.
             let is_nested = done.is_some();
             let (is_list, has_values) = match container {
                 Building::List(items) => {

@@ -18,10 +18,10 @@
 //!   use, the one who came last is next. Otherwise a hundred users with long turns would all come before a user who
 //!   rarely comes. No user waits forever: after a turn, a user has used more than those who still wait for their first.
 //!
-//! Users belong to tenants ([`Flow`]). A queue is fair between tenants first, and then between the users of each, by the
-//! same rules. Otherwise a tenant that can create users would get a share for each of them. What is said of users above
-//! holds for tenants too; only the bounds, and the places beyond the bound, go by user. The turns of a user whose cost
-//! is unknown are expected to cost what those of its tenant did.
+//! Users belong to tenants ([`Flow`]). A queue is fair between tenants first, and then between the users of each, by
+//! the same rules. Otherwise a tenant that can create users would get a share for each of them. The rules about users
+//! above apply to tenants too; only the bounds, and the places beyond the bound, are for each user. The turns of a user
+//! whose cost is unknown are expected to cost what those of its tenant did.
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
@@ -125,8 +125,9 @@ struct Usage {
 }
 
 impl Usage {
-    /// Updates the use when the first request of this user or tenant begins to wait: idle time gives no credit, so the
-    /// use is at least `now`, that of the queue or the tenant.
+    /// Updates the use when the first request of this user or tenant begins to wait. Idle time gives no credit, so the
+    /// use is at least `now`: that of the queue, or of the tenant. With [`Places::UntilLeft`], who has places is not
+    /// idle, and stays unchanged.
     fn begin_waiting(&mut self, kind: Places, now: u64) {
         if kind == Places::ForOneRound || self.places == 0 {
             self.used = self.used.max(now);
@@ -141,6 +142,7 @@ impl Usage {
             Places::ForOneRound => {
                 *now = (*now).max(self.used);
                 self.used = now.saturating_add(cost.places);
+                // The estimate decreases with each turn, unless `Usage::charge` raises it again.
                 self.beyond -= self.beyond.div_ceil(8);
             }
         }
@@ -152,7 +154,8 @@ impl Usage {
         self.beyond = self.beyond.midpoint(places);
     }
 
-    /// Whether this user or tenant, which does not wait, can be forgotten: it has no place and no unpaid use.
+    /// Whether this user or tenant, which does not wait, can be forgotten: it has no place and no unpaid use. Unpaid is
+    /// the use above `now`, that of the tenant or the queue.
     fn is_settled(&self, kind: Places, now: u64) -> bool {
         self.places == 0 && (kind == Places::UntilLeft || self.used <= now)
     }
@@ -226,7 +229,7 @@ impl Change<'_> {
 }
 
 impl<User: Flow> FairQueue<User> {
-    /// An empty queue.
+    /// An empty queue. `kind`: when its places are free again.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (tenants, order) = (HashMap::new(), BTreeSet::new());
         FairQueue { kind, bounds, places: 0, bytes: 0, tenants, order, now: 0, first: None, overdrawn: 0, waiting: 0 }
@@ -299,7 +302,8 @@ impl<User: Flow> FairQueue<User> {
         });
     }
 
-    /// Counts places that a request used in addition to those that it was granted. Its user gets fewer next turns.
+    /// Counts places that a request used in addition to those that it was granted. Its user gets fewer turns in the
+    /// next rounds.
     pub fn charge(&mut self, user: &User, places: u64) {
         self.places = self.places.saturating_add(places);
         self.overdrawn = self.overdrawn.saturating_add(places);
@@ -316,6 +320,7 @@ impl<User: Flow> FairQueue<User> {
     /// long they take, and other users would wait. The first turn of a round is never taken back, so each round serves
     /// the user with the least use.
     pub fn take_back(&mut self, user: &User, ticket: Ticket, cost: Cost) -> bool {
+        // The granted places count too, so beyond this bound the round has cost more than twice its places.
         if self.overdrawn <= self.bounds.places || self.first == Some(ticket) {
             return false;
         }
@@ -401,7 +406,8 @@ impl<User: Flow> FairQueue<User> {
         Cost { places: cost.places.saturating_add(beyond), ..cost }
     }
 
-    /// Counts the cost of a request that gets its places.
+    /// Counts the cost of a request that gets its places. The queue counts the places that the turn is expected to use.
+    /// The user and the tenant are charged only with the granted ones.
     fn grant(&mut self, user: &User, cost: Cost) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
@@ -411,6 +417,7 @@ impl<User: Flow> FairQueue<User> {
         self.change(user, |change| {
             change.tenant.grant(change.kind, cost, change.now);
             if change.kind == Places::UntilLeft {
+                // All tenants share the numbers of turns.
                 *change.tenant_now = *change.now;
             }
             change.user.usage.grant(change.kind, cost, change.tenant_now);
@@ -425,6 +432,7 @@ impl<User: Flow> FairQueue<User> {
             let is_first = share.is_some_and(|share| share.usage.places == 0) && self.has_first_place();
             let next = share.and_then(|share| share.waiting.front().copied());
             let fits = |cost: Cost| is_first || self.fits(self.expected(&user, cost));
+            // No other request overtakes the next one, even if it would fit.
             let Some((ticket, cost)) = next.filter(|(_, cost)| fits(*cost)) else { break };
             self.waiting -= 1;
             // The use is counted first: a user without waiting requests and unpaid use is forgotten.
@@ -443,12 +451,13 @@ impl<User: Flow> FairQueue<User> {
     }
 
     /// Applies `change` to the state of a user and of its tenant, which are created if they are missing. Then updates
-    /// their ranks, and forgets both if they are settled.
+    /// their ranks. Forgets each of them that does not wait, and has no place and no unpaid use.
     fn change(&mut self, user: &User, change: impl FnOnce(Change<'_>)) {
         let (kind, has_first_places) = (self.kind, self.bounds.first_places > 0);
         let name = user.tenant();
         let tenant = self.tenants.entry(name.clone()).or_insert_with(Tenant::new);
         let tenant_before = tenant.rank(has_first_places);
+        // The turns of a new user are expected to cost what those of its tenant did.
         let beyond = tenant.usage.beyond;
         let share = tenant.users.entry(user.clone()).or_insert_with(|| Share {
             usage: Usage { beyond, ..Usage::default() },
@@ -493,8 +502,9 @@ fn reorder<Key: Clone + Ord, Rank: Ord>(
     }
 }
 
-/// The order among users with equal use; the lowest is next. Places that are held for long go to the user who has
-/// waited longest. Places of a round go to the user who came last (see the module).
+/// The order among users with equal use; the lowest is next. `ticket` is that of the user's first waiting request;
+/// later requests have larger tickets. Places that are held for long go to the user who has waited longest. Places of a
+/// round go to the user who came last (see the module).
 fn precedence(kind: Places, ticket: Ticket) -> u64 {
     match kind {
         Places::UntilLeft => ticket,

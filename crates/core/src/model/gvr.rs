@@ -100,6 +100,7 @@ impl Gvr {
     pub fn parse(text: &str) -> Option<Gvr> {
         let (resource, rest) = text.split_once('.')?;
         let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
+        // A name with a dot at its end is invalid, and not of the core group.
         let core_or_named = !rest.contains('.') || !group.is_empty();
         (!resource.is_empty() && !version.is_empty() && core_or_named).then(|| Gvr::new(group, version, resource))
     }

@@ -5,7 +5,8 @@
 //! amount of bytes in the form of a Kubernetes quantity. [`shares`] divides a quantity between users, and
 //! [`fair_queue`] decides which user is next. [`mod@quote`] quotes texts in messages, and [`percent`] decodes URLs.
 //! [`float`] prints numbers as Go does, [`moment`] reads times as Go does, and [`object_meta`] names the members of
-//! ObjectMeta. [`own_groups`] has the names of fieldcache's own API groups. This module does not depend on JSON or selectors.
+//! ObjectMeta. [`own_groups`] has the names of fieldcache's own API groups. This module does not depend on JSON or
+//! selectors.
 
 pub mod fair_queue;
 pub mod float;

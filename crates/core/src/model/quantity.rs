@@ -60,8 +60,8 @@ impl Bytes {
     }
 }
 
-/// The factor of a suffix such as `Ki`, `M` or `e9`. `None`: the suffix is invalid. `Some(None)`: the exponent is too
-/// large.
+/// The factor of a suffix such as `Ki`, `M` or `e9`. `None`: the suffix is invalid. `Some(None)`: the exponent is above
+/// 20, more than a usual amount of 64 bits needs.
 fn multiplier(suffix: &str) -> Option<Option<u128>> {
     if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return Some(Some(1 << power));

@@ -35,9 +35,9 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// Go's `unicode.IsPrint`. The standard library has the same classes but exposes them only through `escape_debug`,
-/// which leaves a combining character alone when something precedes it. Characters that only one of the two libraries'
-/// Unicode versions has may be quoted differently.
+/// Whether Go's `unicode.IsPrint` accepts a character. The standard library has the same classes but exposes them only
+/// through `escape_debug`, which leaves a combining character alone when something precedes it. Characters that only
+/// one of the two libraries' Unicode versions has may be quoted differently.
 fn is_printable(character: char) -> bool {
     let mut buffer = [0; 5];
     buffer[0] = b'a';

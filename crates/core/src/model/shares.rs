@@ -6,9 +6,10 @@
 //!
 //! A dozen tenants could still leave almost nothing for the next one. Therefore a user may also have a small first
 //! amount, independent of the others, out of a reserve of a quarter of the maximum. Half of the reserve is for tenants
-//! that hold nothing beyond such an amount. A tenant that holds more exceeds its own part by the other half at most. The sum never exceeds five quarters of the maximum. Nothing waits here: a
-//! request that gets no share is rejected, and its client repeats it. Nothing is taken from users with more than an
-//! equal part, because that would end requests in progress.
+//! that hold nothing beyond such an amount. A tenant that holds more exceeds its own part by the other half at most.
+//! The sum never exceeds five quarters of the maximum. Nothing waits here: a request that gets no share is rejected,
+//! and its client repeats it. Nothing is taken from users with more than an equal part, because that would end requests
+//! in progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,6 +121,7 @@ impl<User: Flow> Shares<User> {
         let (user_after, tenant_after) = (of_user.saturating_add(amount), of_tenant.saturating_add(amount));
         // What other tenants leave is divided between this tenant and the next one, and then in the same way within it.
         let most_of_tenant = free.saturating_add(of_tenant) / 2;
+        // If no other user of the tenant holds anything, there is nothing to divide within it.
         let fits_in_tenant = of_tenant == of_user || user_after <= most_of_tenant.saturating_sub(of_tenant);
         if tenant_after <= free && fits_in_tenant {
             return true;

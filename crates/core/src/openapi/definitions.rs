@@ -105,6 +105,7 @@ fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
 /// The properties `apiVersion` and `kind`, which every kind has, with the descriptions of meta/v1.
 fn type_meta(shared: &Shared<'_>) -> [(String, Value); 2] {
     ["apiVersion", "kind"].map(|key| {
+        // Status has both, as every kind does.
         let holder = shared.definitions.get(&format!("{META_V1}.Status"));
         let property = holder.and_then(|status| status.pointer(&format!("/properties/{key}")));
         (key.to_owned(), property.cloned().unwrap_or_else(|| json!({"type": "string"})))

@@ -1,8 +1,8 @@
 //! Reduces a document to the resources and fields that a View shows.
 //!
 //! The result has only the paths of the View's resources, with reading methods, and only the definitions that these
-//! refer to. Schemas of custom resources have no pruned field. Definitions of built-in kinds stay whole, because they
-//! are public. Nothing is rebuilt: the remaining parts are as in the whole document.
+//! refer to. The schemas of these resources have no pruned field. Definitions that they refer to stay whole, because
+//! those are public. Nothing is rebuilt: the remaining parts are as in the whole document.
 
 use std::sync::Arc;
 
@@ -66,6 +66,7 @@ impl DocumentFilter {
             let roots = Value::Object(own.clone());
             let mut all = std::mem::take(definitions);
             all.extend(own);
+            // A kind that no path or other definition refers to is not in the result of `reachable`.
             *definitions = reachable(&[&paths, &roots], &all);
             definitions.extend(roots.as_object().cloned().unwrap_or_default());
         }
@@ -95,7 +96,7 @@ impl FilteredResource {
     }
 
     /// Whether a path of a document is one that a View serves for the resource: the collection, an object or its
-    /// status.
+    /// status. Each may also be a path of the older watch API, with `/watch` before the resource.
     fn has_path(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix('/').and_then(|path| path.strip_prefix(&*self.document_key())) else {
             return false;
@@ -108,7 +109,7 @@ impl FilteredResource {
         matches!(rest, "" | "/{name}" | "/{name}/status")
     }
 
-    /// Removes the selectable fields that the View does not show from a definition.
+    /// Removes the selectable fields that the View does not show from a definition, and the extension if none remains.
     fn keep_shown_fields(&self, definition: &mut Value) {
         let Some(Value::Array(entries)) = definition.get_mut(SELECTABLE_FIELDS) else { return };
         entries.retain(|entry| {
@@ -130,8 +131,8 @@ const RULES: [&str; 7] = ["anyOf", "default", "enum", "example", "not", "oneOf",
 /// The keyword for the fields by which the elements of a list are merged.
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// Removes the fields that are pruned from objects from their schema. References are not followed. Keywords that may
-/// name such a field are removed too.
+/// Removes the fields that are pruned from objects from their schema. Keywords that may name such a field are removed
+/// too. References are not followed: they lead to public definitions, such as that of metadata.
 fn leave_out(schema: &mut Value, prune: &Prune) {
     let Value::Object(schema) = schema else { return };
     if prune.is_empty() {
@@ -144,7 +145,7 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             schema.remove("allOf");
         }
     }
-    let is_pruned = |key: &Value| prune.parts().any(|(name, _)| key.as_str() == Some(name));
+    let is_pruned = |key: &Value| key.as_str().is_none_or(|name| prune.part(name).is_some());
     // Without one of its keys, elements of a list cannot be merged.
     if schema.get(LIST_KEYS).and_then(Value::as_array).is_some_and(|keys| keys.iter().any(is_pruned)) {
         schema.remove(LIST_KEYS);
@@ -155,20 +156,15 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             leave_out(inside, prune);
         }
     }
+    let is_shown = |name: &str| !matches!(prune.part(name), Some(PrunedPart::Whole));
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|key| key.as_str().is_none_or(is_shown));
+    }
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    properties.retain(|name, _| is_shown(name));
     for (name, part) in prune.parts() {
-        let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
-        match part {
-            PrunedPart::Whole => {
-                properties.remove(name);
-                if let Some(Value::Array(required)) = schema.get_mut("required") {
-                    required.retain(|key| key != name);
-                }
-            }
-            PrunedPart::Inside(inside) => {
-                if let Some(property) = properties.get_mut(name) {
-                    leave_out(property, inside);
-                }
-            }
+        if let (PrunedPart::Inside(inside), Some(property)) = (part, properties.get_mut(name)) {
+            leave_out(property, inside);
         }
     }
 }

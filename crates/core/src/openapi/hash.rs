@@ -28,6 +28,7 @@ pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Val
 /// The URL of the v3 document with this key and hash, for the index and for redirects from an outdated hash.
 pub fn url(key: &str, hash: &str) -> String {
     let mut path = String::from("/openapi/v3/");
+    // Go's url.URL escapes all other bytes of a path.
     for byte in key.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/$&+,:;=@".contains(&byte) {
             path.push(char::from(byte));

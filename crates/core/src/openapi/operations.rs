@@ -208,7 +208,7 @@ impl Writer<'_> {
         paths
     }
 
-    /// A path with these operations. Parameters that all of them have are parameters of the path.
+    /// A path with these operations. Parameters that all of them have are parameters of the path, as upstream.
     fn path(&self, target: Target, verbs: &[Verb]) -> Path {
         let PublishedResource { group, version, plural, .. } = *self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };

@@ -55,6 +55,7 @@ pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
         let children = properties.iter().map(|(name, child)| (name.clone(), publish_child(child, form)));
         published.insert("properties".to_owned(), Value::Object(children.collect()));
     }
+    // Swagger 2 keeps this even where it loses `properties`, as upstream.
     match schema.get("additionalProperties") {
         Some(Value::Object(values)) => {
             published.insert("additionalProperties".to_owned(), Value::Object(publish(values, form)));
@@ -92,9 +93,11 @@ impl Losses {
         }
         let nullable = is_true(schema, "nullable");
         let preserves = preserves_unknown_fields(schema);
+        // kubectl cannot read `items` and `properties` of a value without a type, or next to unknown fields.
         let children = nullable || preserves;
         let has_items = !children && schema.get("items").is_some_and(Value::is_object);
         let kind = match schema.get("type").and_then(Value::as_str) {
+            // kubectl cannot read a list without `items`.
             Some("array") => nullable || !has_items,
             Some("object") => nullable || preserves,
             _ => nullable,
@@ -103,12 +106,14 @@ impl Losses {
     }
 }
 
-/// Removes nullable properties from `required`, because Swagger 2 cannot express that null is allowed. `schema` is the
-/// original of `published`.
+/// Removes nullable properties from `required`, because Swagger 2 cannot express that null is allowed. As upstream,
+/// removes all of `required` if the values of `additionalProperties` are nullable. `schema` is the original of
+/// `published`.
 fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
     let nullable_values = schema.get("additionalProperties").and_then(Value::as_object);
     let nullable_values = nullable_values.is_some_and(|values| is_true(values, "nullable"));
     let Some(Value::Array(required)) = published.get_mut("required") else { return };
+    // Upstream looks only at properties that are not lost.
     if !lost.children
         && let Some(properties) = properties(schema)
     {
@@ -304,6 +309,7 @@ pub(super) fn properties(schema: &Object) -> Option<&Object> {
     schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty())
 }
 
+/// Whether the member `key` is true.
 pub(super) fn is_true(schema: &Object, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
@@ -329,6 +335,7 @@ fn copy_list(from: &Object, key: &str, into: &mut Object) {
 /// A bound as Go prints it after reading it as a float64: an integer has no point and no exponent. A number that is not
 /// an integer, or an integer outside the range of 64 bits, stays as it was written.
 fn go_float(number: &Number) -> Number {
+    // Up to 2^53, an integer is exact in a float64.
     let Some(float) =
         number.as_f64().filter(|_| number.as_i64().is_none_or(|integer| integer.unsigned_abs() > 1 << 53))
     else {

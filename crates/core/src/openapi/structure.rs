@@ -27,23 +27,24 @@ pub fn is_structural(schema: &Object) -> bool {
     is_node(schema, Level::Root) && junctors_are_complete(schema, schema)
 }
 
-/// Whether a schema and those below it are nodes of a structural schema: each declares the type of a value. Junctors
-/// are only checked by themselves: see [`junctors_are_complete`].
+/// Whether a schema and those below it are nodes of a structural schema: each declares the type of a value. The names
+/// in junctors are not compared with the declared ones: see [`junctors_are_complete`].
 fn is_node(schema: &Object, level: Level) -> bool {
     let kind = text(schema, "type");
     let is_root = level == Level::Root;
     let preserves = is_true(schema, PRESERVE_UNKNOWN_FIELDS);
     let embedded = is_true(schema, EMBEDDED_RESOURCE);
-    let either = is_true(schema, INT_OR_STRING);
+    let int_or_string = is_true(schema, INT_OR_STRING);
+    // The schema of members that `properties` does not name, or a boolean.
     let values = schema.get("additionalProperties").filter(|values| !values.is_null());
     let declared = properties(schema);
 
-    let type_is_right = if embedded { kind == "object" } else { !kind.is_empty() || either || preserves };
+    let type_is_right = if embedded { kind == "object" } else { !kind.is_empty() || int_or_string || preserves };
     type_is_right
         && keywords_are_known(schema)
         && (!is_root || matches!(kind, "" | "object"))
         && (kind != "array" || has(schema, "items"))
-        && (!either || !(preserves || embedded))
+        && (!int_or_string || !(preserves || embedded))
         && (values.is_none() || !(is_root || embedded))
         && (!embedded || preserves || declared.is_some())
         && (!(is_root || embedded) || type_meta_is_valid(schema))
@@ -70,6 +71,7 @@ fn keywords_are_known(schema: &Object) -> bool {
     const TYPES: [&str; 7] = ["", "string", "number", "integer", "boolean", "array", "object"];
     !UNSUPPORTED.iter().any(|key| has(schema, key))
         && TYPES.contains(&text(schema, "type"))
+        // Upstream permits only true, or no such keyword.
         && schema.get(PRESERVE_UNKNOWN_FIELDS) != Some(&Value::Bool(false))
         && !schema.get("items").is_some_and(Value::is_array)
 }
@@ -91,13 +93,14 @@ fn restricts_names_only(metadata: &Value) -> bool {
             .into_iter()
             .flat_map(Map::keys)
             .all(|name| matches!(name.as_str(), "name" | "generateName")),
+        // No other keyword may have a value.
         _ => !has(metadata, key),
     })
 }
 
-/// Whether the junctors of a schema are valid. An int-or-string node may list its two types in an `anyOf`.
-/// `skip_any_of`: the `anyOf` of the schema is that one, so it is not checked. `skip_first_all_of`: that of the first
-/// branch of `allOf` is.
+/// Whether the junctors of a schema are valid. An int-or-string node may list its two types in an `anyOf`, which is
+/// then not checked. `skip_any_of`: this is the `anyOf` of the schema. `skip_first_all_of`: it is the `anyOf` of the
+/// first branch of `allOf`.
 fn junctors_are_valid(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
     branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
         && branches(schema, "allOf")
@@ -182,6 +185,7 @@ fn has(schema: &Object, key: &str) -> bool {
         Some(Value::Bool(value)) => *value,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
+        // A pointer in Go, so that an empty schema is a value.
         Some(Value::Object(_)) if key == "items" => true,
         Some(Value::Object(members)) => !members.is_empty(),
         Some(Value::Number(_)) => true,

@@ -10,9 +10,9 @@ use super::operations::{Operation, Parameter, Path, operation_extensions};
 use super::{META_V1, OpenApiVersion, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
-/// The document of `group`/`version` from every CRD that serves it. The caller omits CRDs of other groups and CRDs that
-/// are not established from `crds`. This function omits those that do not serve the version. `None` when no CRD
-/// remains: the document must then not be announced.
+/// The document of `group`/`version` from every CRD that serves it. This function skips CRDs of other groups and those
+/// that do not serve the version. The caller omits those that are not established. `None` if no CRD remains: the
+/// document must then not be announced.
 pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shared<'_>) -> Option<Value> {
     let mut own_definitions = Map::new();
     let mut paths = Map::new();
@@ -31,7 +31,7 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
     if paths.is_empty() {
         return None;
     }
-    // Published even where a bare object does not refer to it.
+    // As upstream, ObjectMeta is published even if no schema refers to it.
     let always = json!({"$ref": OpenApiVersion::V3.reference(&format!("{META_V1}.ObjectMeta"))});
     for (name, definition) in reachable(&[&always], shared.definitions) {
         own_definitions.entry(name).or_insert(definition);

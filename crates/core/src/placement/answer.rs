@@ -121,6 +121,7 @@ impl PlacementResult {
             true => reasons.iter().take(1).map(|reason| reason.message.to_string()).collect(),
             false => reasons.iter().map(|reason| format!("{} {}", reason.count, reason.message)).collect(),
         };
+        // In the scheduler's event, the parts are sorted as texts.
         parts.sort();
         let separator = if parts.is_empty() { "" } else { ": " };
         format!("{feasible}/{total} nodes are available{separator}{}.", parts.join(", "))
@@ -157,7 +158,7 @@ impl PlacementResult {
         };
         match (&rejection.cause, taint) {
             (Cause::Enforced, _) => ENFORCED_MESSAGE.into(),
-            // Until 1.33 the message named the taint; 1.34 stopped within its patch releases.
+            // Up to 1.33, the message names the taint. 1.34 stopped doing so in a patch release.
             (_, Some(taint)) if self.options.target_minor < 34 => {
                 format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
             }
@@ -179,6 +180,7 @@ impl PlacementResult {
     ) -> Vec<&'answer NodeVerdict> {
         let rank = |verdict| {
             let rejections = self.evaluation.rejections(verdict);
+            // First the number of failed rules, then the number of all their rejections.
             let repeated = rejections.windows(2).filter(|pair| pair[0].reason == pair[1].reason).count();
             let total: i64 = self.evaluation.scores(verdict).map(|score| score.weight * score.normalized).sum();
             (rejections.len() - repeated, rejections.len(), -total, self.cluster.name_rank(verdict.node))

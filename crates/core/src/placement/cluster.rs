@@ -204,6 +204,7 @@ impl ClusterIndex {
             return false;
         }
         self.known_nodes += usize::from(place.facts.is_none());
+        // Domains depend on the nodes that exist and on their labels only.
         if place.facts.as_ref().is_none_or(|current| current.labels != facts.labels) {
             self.topologies = Arc::default();
         }
@@ -246,6 +247,7 @@ impl ClusterIndex {
         let existing = self.pod_slots.get(&*key).copied();
         if let Some(existing) = existing.and_then(|slot| self.pod(slot)) {
             let node = self.node_slots.get(&*pod.spec.node_name).copied().filter(|_| !pod.spec.node_name.is_empty());
+            // The entry cannot be equal if the Pod names a node that has no slot yet.
             if (node.is_some() || pod.spec.node_name.is_empty()) && existing.is_as(pod, node) {
                 return false;
             }
@@ -278,6 +280,7 @@ impl ClusterIndex {
     }
 
     /// Adds a Pod on the node in slot `node` to its group, which is created if needed. Returns the number of the group.
+    /// `labels` are the shared labels of the Pod.
     fn join(&mut self, pod: &Pod, labels: &Arc<PackedLabels>, node: u32) -> u32 {
         let terms: Box<[u32]> = carried_by(pod).into_iter().map(|carried| self.carried.number(carried)).collect();
         let key = PodGroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
@@ -386,7 +389,7 @@ impl ClusterIndex {
         let Some(place) = self.nodes.get(slot as usize) else { return };
         if place.facts.is_none() && place.pods.is_empty() {
             let name = Arc::clone(&place.name);
-            // A pod that comes and goes must not free the same slot twice.
+            // A free slot is still in `nodes`, and must not be freed twice.
             if self.node_slots.remove(&*name).is_some() {
                 self.free_nodes.push_back(slot);
             }
@@ -454,7 +457,7 @@ impl ClusterIndex {
         self.topologies.name_ranks(&self.nodes).get(node as usize).copied().unwrap_or(u32::MAX)
     }
 
-    /// For each slot of a node, whether its Node object exists; `None` if it does for every slot.
+    /// For each slot of a node, whether its Node object exists; `None` if it does for every slot that is not free.
     pub(super) fn known_nodes(&self) -> Option<Vec<bool>> {
         let all_are = self.known_nodes == self.node_slots.len();
         (!all_are).then(|| self.nodes.iter().map(|place| place.facts.is_some()).collect())

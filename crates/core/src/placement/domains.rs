@@ -2,7 +2,7 @@
 //!
 //! A topology key cuts the nodes into domains by the value of that label; nodes without it are in none. For each key
 //! that a term names there is one table. It marks the domains that meet all required affinity terms, and those that
-//! anti-affinity (own or others') closes, with the pods that close them. It also has the scores from preferred terms.
+//! anti-affinity (own or others') rejects, with a pod that causes this. It also has the scores from preferred terms.
 //! Sources: `interpodaffinity/filtering.go` and `scoring.go`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,9 @@ use super::topology::Topology;
 pub(super) struct Witness {
     /// The index of the incoming pod's term, or the number of the existing pods' term.
     pub(super) term: u32,
+    /// The number of the group.
     pub(super) group: u32,
+    /// The slot of the node.
     pub(super) node: u32,
 }
 
@@ -180,6 +182,7 @@ impl Domains {
     fn evaluate_required_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.table_position(cluster, &term.topology_key)).collect();
+        // The groups that all terms so far select; `None` before the first term.
         let mut by_all: Option<Vec<u32>> = None;
         for (index, term) in terms.iter().enumerate() {
             let groups = selected(cluster, term);
@@ -242,12 +245,14 @@ impl Domains {
     fn evaluate_existing_pods_terms(&mut self, cluster: &ClusterIndex, incoming: &Incoming, options: &Options) {
         let namespace = &incoming.pod.metadata.namespace;
         let filters = options.filters_with(Plugin::InterPodAffinity);
+        // As in the scheduler, the option also ignores the required terms of existing Pods.
         let ignores = options.ignore_preferred_terms_of_existing_pods && !incoming.prefers_pods();
         let scores = options.weights.inter_pod_affinity != 0 && !ignores;
         let namespace_labels = cluster.namespace_labels(namespace);
         let mut places = cluster.groups.places();
         for number in cluster.carried.matching(namespace, &namespace_labels, &incoming.labels) {
             let Some(entry) = cluster.carried.get(number) else { continue };
+            // `None`: the term rejects its domains instead of changing their scores.
             let weight = match entry.carried.effect {
                 Effect::RequiredAntiAffinity if !filters => continue,
                 Effect::RequiredAntiAffinity => None,
@@ -258,7 +263,7 @@ impl Domains {
                 Effect::RequiredAffinity => continue,
                 Effect::Preferred(weight) => Some(weight),
             };
-            // Keys that no node has as a label close no domain and add no score. Any Pod can name such a key.
+            // A key that no node has as a label has no domains. Any Pod can name such a key, so it gets no table.
             if !cluster.has_topology(&entry.carried.term.topology_key) {
                 continue;
             }
@@ -275,11 +280,11 @@ impl Domains {
 }
 
 /// Marks the domains that a term rejects because Pods of a group run there; `places` are the nodes of the group. A
-/// domain keeps its first mark. `term` is that of [`Witness`].
-fn mark_domains(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
+/// domain keeps its first mark. `marks` are by domain, and `term` is that of [`Witness`].
+fn mark_domains(marks: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
     for (node, _) in places {
         if let Some(domain) = topology.domain(*node) {
-            closed[domain].get_or_insert(Witness { term, group, node: *node });
+            marks[domain].get_or_insert(Witness { term, group, node: *node });
         }
     }
 }

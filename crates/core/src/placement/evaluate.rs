@@ -269,7 +269,7 @@ impl<'review> Rules<'review> {
                     reject(RejectionReason::NodeAffinityMismatch, Cause::Selector(index));
                 }
             }
-            // Names that exclude a node have been reported already: its terms would only repeat that.
+            // If matchFields exclude the node by its name, that has been reported: the terms would only repeat it.
             if matches!(incoming.narrowing, Narrowing::All) || incoming.narrowing_names(name) {
                 report_unmatched_terms(incoming.required.as_deref(), name, facts, |term| {
                     reject(RejectionReason::NodeAffinityMismatch, Cause::NodeTerm(term));
@@ -284,6 +284,7 @@ impl<'review> Rules<'review> {
     /// Calls `reject` for each rule about other Pods that the node in slot `node` fails.
     fn reject_by_pods(&self, node: u32, reject: &mut impl FnMut(RejectionReason, Cause)) {
         let Rules { incoming, domains, .. } = self;
+        // The scheduler rejects such a Pod on every node, with the error as the message, before it tests these rules.
         if incoming.unparsable.is_some() {
             reject(RejectionReason::PodAffinityMismatch, Cause::Rule);
             return;

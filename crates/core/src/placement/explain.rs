@@ -230,7 +230,8 @@ impl<'answer> Reporter<'answer> {
         };
         let term = &carried.carried.term;
         let write = || {
-            // The terms of a group are in the order of its Pods, so that nothing is parsed again for each Pod.
+            // The group has the terms of each of its Pods, list by list, in the order of the Pod. So the index of the
+            // term in its list is found without parsing a Pod again.
             let group = self.cluster.groups.get(witness.group);
             let numbers = group.map_or(&[][..], |group| &group.key.terms);
             let is_required = |number: &&u32| {

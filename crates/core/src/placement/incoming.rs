@@ -76,6 +76,7 @@ impl Incoming {
             required: pod.spec.required_node_affinity().map(node_terms),
             enforced: added.and_then(|added| added.required.as_ref()).map(node_terms),
             preferred,
+            // A configuration with a term that cannot be parsed has been rejected.
             added_preferred: preferences(added_written).0,
             prefers_nodes: !written.is_empty() || !added_written.is_empty(),
             unparsable_preference,

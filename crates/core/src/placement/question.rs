@@ -64,6 +64,7 @@ impl PlacementReviewSpec {
         let cluster = premised.as_ref().unwrap_or(cluster);
         let mut warnings = Vec::new();
         let pod = match (&self.pod, &self.template) {
+            // Errors of the document's shape come first: serde would read some of these values as others.
             (Some(document), _) => {
                 warnings.extend(unknown_field_warnings(self.shape_errors())?);
                 let pod = read_pod(document)?;
@@ -162,7 +163,7 @@ impl PlacementReviewSpec {
             if cluster.known_node(&taint.node).is_none() {
                 problems.push(unknown(format!("{path}.node"), &taint.node));
             }
-            // Validated alone: replacing one with the same key and effect is intended.
+            // Each taint is validated alone, because duplicates are valid: a later one replaces an earlier one.
             for mut problem in validate::taints(&[taint_of(taint)], "taints") {
                 problem.field = problem.field.replacen("taints[0]", &path, 1);
                 problems.push(problem);

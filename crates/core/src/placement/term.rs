@@ -255,8 +255,8 @@ pub(super) enum Narrowing {
 }
 
 impl Narrowing {
-    /// Reads the node names of required node affinity. Terms that cannot be parsed count too, with all values of their
-    /// `metadata.name In` fields.
+    /// Reads the node names of required node affinity. A term allows the names that all its `metadata.name In` fields
+    /// have, and one term is enough. Terms that cannot be parsed count too, as in the scheduler.
     pub(super) fn from_terms(required: Option<&pod::NodeSelector>) -> Narrowing {
         let terms = required.map_or(&[][..], |required| &required.node_selector_terms);
         let mut names = BTreeSet::new();
@@ -264,6 +264,7 @@ impl Narrowing {
             let fields = term.match_fields.iter().filter(|field| field.key == NAME_FIELD && field.operator == "In");
             let sets = fields.map(|field| field.values.iter().cloned().collect::<BTreeSet<String>>());
             match sets.reduce(|left, right| &left & &right) {
+                // This term allows any name.
                 None => return Narrowing::All,
                 Some(common) => names.extend(common),
             }
@@ -288,7 +289,8 @@ pub(super) struct PodTerm {
 }
 
 impl PodTerm {
-    /// Parses a term, which is at `path` in its Pod. `namespace` is the namespace of that Pod.
+    /// Parses a term, which is at `path` in its Pod. `namespace` is the namespace of that Pod, which the term covers if
+    /// it does not state namespaces.
     pub(super) fn new(written: &pod::PodAffinityTerm, namespace: &str, path: &str) -> Result<PodTerm, Unparsable> {
         let own = written.namespaces.is_empty() && written.namespace_selector.is_none();
         let mut namespaces = if own { vec![namespace.to_owned()] } else { written.namespaces.clone() };
@@ -428,7 +430,8 @@ impl TermList {
     /// Parses the terms of this list, with their weights; the weight of a required term is 0.
     ///
     /// # Errors
-    /// The first term that cannot be parsed: the scheduler then ignores the whole list.
+    /// The first term that cannot be parsed. The scheduler then ignores the whole list if the Pod exists, and rejects
+    /// the Pod if it is to be placed.
     pub(super) fn parse(self, pod: &pod::Pod) -> Result<Vec<(PodTerm, i32)>, Unparsable> {
         let written = self.written(&pod.spec).into_iter().enumerate();
         written

@@ -158,7 +158,7 @@ impl<'answer> Writer<'answer> {
         let reason = rejection.reason;
         let address = term.as_ref().map_or(0, |term| Arc::as_ptr(term).addr());
         let key = (reason, rejection.cause == Cause::Enforced, address);
-        // The message about a taint may name it.
+        // The message about a taint may name the taint, so it is written for each node.
         let is_shared = !matches!(rejection.cause, Cause::Taint(_));
         if let Some((written, _)) = self.beginnings.get(&key).filter(|_| is_shared) {
             self.text.extend_from_within(written.clone());

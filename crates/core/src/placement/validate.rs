@@ -203,7 +203,7 @@ fn validate_affinity(affinity: &Affinity, path: &str, problems: &mut Problems) {
         for (index, preferred) in node_affinity.preferred.iter().enumerate() {
             let path = format!("{path}.{PREFERRED}[{index}]");
             weight(preferred.weight, &path, problems);
-            // Upstream allows values here that no label can have, because nothing breaks in a cluster of one node.
+            // Upstream permits values here that no label can have: if only one node fits, preferences are not parsed.
             node_term(&preferred.preference, false, &format!("{path}.preference"), problems);
         }
     }
@@ -342,8 +342,9 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     problems.extend(key_errors(&topology_path, &term.topology_key));
 }
 
-/// Validates matchLabelKeys and mismatchLabelKeys. A key must not also be in the selector. Admission has already added
-/// one requirement for each key to the selector, so only a second requirement with the key is an error.
+/// Validates matchLabelKeys and mismatchLabelKeys. A key of matchLabelKeys must not also be in the selector. Admission
+/// has already added one requirement for each key to the selector, so only a second requirement with the key is an
+/// error. As upstream, the path of this error has no member, and mismatchLabelKeys are not checked for it.
 fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
     for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
@@ -400,6 +401,7 @@ fn validate_toleration(toleration: &Toleration, path: &str, options: &Options, p
         "" | "Equal" => {
             let errors = label_value_errors(value);
             if !errors.is_empty() {
+                // The path of the operator with the value is upstream's.
                 problems.push(invalid(&*operator_path, value, errors.join(";")));
             }
         }
@@ -407,6 +409,7 @@ fn validate_toleration(toleration: &Toleration, path: &str, options: &Options, p
         "Exists" => {
             problems.push(invalid(&*operator_path, value, "value must be empty when `operator` is 'Exists'"));
         }
+        // Upstream's list has both operators, although the feature gate is off.
         "Lt" | "Gt" if !options.toleration_comparison => {
             problems.push(unsupported(&*operator_path, operator, &["Equal", "Exists", "Lt", "Gt"]));
         }
@@ -443,7 +446,7 @@ fn effect_error(effect: &str, path: &str) -> Option<FieldError> {
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
 }
 
-/// Validates the taints of a Node as an API server does; `path` is `spec.taints` there.
+/// Validates the taints of a Node as an API server does. `path` is the path of the list: `spec.taints` in a Node.
 pub fn taints(taints: &[Taint], path: &str) -> Vec<FieldError> {
     let mut problems = Problems::default();
     let mut seen = BTreeSet::new();

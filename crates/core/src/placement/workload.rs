@@ -91,6 +91,7 @@ impl Workload {
             }
         };
         let mut pod = Pod { metadata: template.metadata.clone(), spec: template.spec.clone(), ..Pod::default() };
+        // Controllers ignore the name and the uid of a template.
         pod.metadata.name.clear();
         pod.metadata.uid.clear();
         pod.metadata.namespace.clone_from(&head.metadata.namespace);
@@ -119,6 +120,7 @@ fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
         }
         "DaemonSet" => {
             set("controller-revision-hash", NEW_REVISION);
+            // The generation of a new DaemonSet; each change of its template increases it.
             set("pod-template-generation", "1");
             add_daemon_tolerations(&mut pod.spec);
         }

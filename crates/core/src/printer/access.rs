@@ -59,6 +59,7 @@ fn cluster_trust_bundles(object: Json<'_>, _now: Moment) -> PrintedRow {
 fn pod_certificate_requests(object: Json<'_>, _now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let states = items(object.at("status").at("conditions")).map(|condition| text(condition.at("type")));
+    // Of several such conditions, the last one counts.
     let state = states.filter(|state| matches!(&**state, "Issued" | "Denied" | "Failed")).last();
     let state = state.unwrap_or(Cow::Borrowed("Pending"));
     let member = |member: &str| json!(text(spec.at(member)));

@@ -15,6 +15,7 @@ use super::time::{Moment, age};
 
 fn services(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
+    // An object of a folder may have the older field clusterIP only.
     let internal = items(spec.at("clusterIPs")).next().unwrap_or(spec.at("clusterIP"));
     let internal = text_or(internal, "<none>");
     let ports = items(spec.at("ports")).map(|port| {

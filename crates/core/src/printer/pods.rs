@@ -136,6 +136,7 @@ impl<'a> State<'a> {
         }
         let mut restarts = starting;
         if !waits_for_init || has_condition(pod, "Initialized") {
+            // Once the init containers are done, only the restarts of sidecars and of the other containers count.
             restarts = of_sidecars;
             let mut has_running = false;
             // The first container with a reason decides.

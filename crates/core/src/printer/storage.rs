@@ -53,6 +53,7 @@ fn persistent_volume_claims(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let volume = text(spec.at("volumeName"));
     let (capacity, modes) = if volume.is_empty() {
+        // The claim is not bound yet.
         (String::new(), String::new())
     } else {
         (quantity(status.at("capacity").at("storage")), access_modes(status.at("accessModes")))

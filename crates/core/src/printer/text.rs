@@ -95,7 +95,8 @@ pub(super) fn containers(pod: Json<'_>) -> [Value; 2] {
     [join("name"), join("image")]
 }
 
-/// At most three entries, and how many more there are; `<unset>` if that is an empty text.
+/// At most three entries, joined by commas, and how many more there are; `<unset>` if there is none, or only an empty
+/// one.
 pub(super) fn at_most_three(mut entries: impl Iterator<Item = String>) -> String {
     const SHOWN: usize = 3;
     let shown = entries.by_ref().take(SHOWN).collect::<Vec<_>>().join(",");

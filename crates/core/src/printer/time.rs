@@ -14,7 +14,8 @@ impl Moment {
     }
 }
 
-/// A number of seconds as text with at most two units, such as `5m30s` (apimachinery `util/duration` HumanDuration).
+/// A number of seconds as text with at most two units, such as `5m30s` (apimachinery `util/duration` HumanDuration). As
+/// upstream, -1 counts as 0, because clocks differ a little, and less than that is `<invalid>`.
 pub fn human_duration(seconds: i64) -> String {
     let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
         if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
@@ -36,7 +37,7 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// The time from a moment in an object until `now`; `<unknown>` if it is absent or null.
+/// The time from a moment in an object until `now`; `<unknown>` if the value is absent or not a time.
 pub(super) fn since(value: Json<'_>, now: Moment) -> String {
     match Moment::from_json(value) {
         Some(moment) => human_duration(now.seconds_since(moment)),

@@ -10,7 +10,7 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 /// The last bytes of each response: no content encoding, and no content type.
 pub const END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
-/// The tag of field 1, length-delimited: TypeMeta in `runtime.Unknown`.
+/// The tag of field 1, length-delimited: TypeMeta in `runtime.Unknown`, and the bytes of a `RawExtension`.
 const TYPE_META: u8 = 1 << 3 | 2;
 
 /// The tag of field 2, length-delimited: the message in `runtime.Unknown`, the object in WatchEvent.
@@ -120,6 +120,7 @@ pub fn begin_event(event_type: &str, length: usize, out: &mut Vec<u8>) {
     push_field(1, event_type.as_bytes(), out);
     out.push(RAW);
     push_varint(object as u64, out);
+    // The object of a WatchEvent is a `RawExtension`.
     out.push(TYPE_META);
     push_varint(length as u64, out);
 }

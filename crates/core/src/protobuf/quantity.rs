@@ -55,6 +55,8 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     };
     let count = |digits: &str| i32::try_from(digits.len()).unwrap_or(i32::MAX / 2);
     let (fraction_digits, all_digits) = (count(fraction), count(whole) + count(fraction));
+    // How many more digits upstream's fast reader would accept, by its own estimate (quantity.go, ParseQuantity).
+    // Negative: the number goes to the slow reader.
     let precision = match format {
         Format::Binary if fraction.is_empty() => 15 - count(whole) - exponent * 3 / 10 - 1,
         Format::Binary => -1,
@@ -71,9 +73,11 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     };
     if precision >= 0 && scale >= NANO && i64::try_from(amount).is_ok() {
         let shifted_ends = || {
+            // The digits without the point, as upstream tests them.
             let shifted: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
             shifted.ends_with(b"000") || shifted.first() == Some(&b'0')
         };
+        // Upstream's quick test of whether the text is canonical already. It does not find all such texts.
         let is_kept = match format {
             Format::Binary => exponent % 10 == 0 && value & 7 != 0,
             Format::Decimal | Format::Exponent => scale % 3 == 0 && !shifted_ends(),
@@ -91,6 +95,7 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
         scale = NANO;
     }
     let mut format = format;
+    // Upstream reduces larger binary amounts to the largest int64, and prints those below one as decimal.
     if format == Format::Binary {
         let one = power(scale)?;
         let most = u128::from(i64::MAX.unsigned_abs());
@@ -137,6 +142,7 @@ fn print(amount: u128, is_negative: bool, scale: i32, format: Format) -> String 
     if amount == 0 {
         return "0".to_owned();
     }
+    // A whole binary amount of at least 1024. Upstream prints other binary amounts as decimal.
     if format == Format::Binary
         && let Some(one) = power(scale)
         && amount >= one.saturating_mul(1024)

@@ -212,6 +212,7 @@ impl<'r> Reader<'r> {
         let field = &message.fields[place];
         self.buffers.tape[node + message.parts.len() + place] = slot;
         let part = &mut self.buffers.tape[node + usize::from(field.part)];
+        // The length of the part began with all fields absent.
         let sum = part.length as usize - field.absent.len() + length;
         part.length = u32::try_from(sum).map_err(|_| Unencodable::new(EncodeErrorReason::TooLarge))?;
         Ok(())
@@ -220,6 +221,7 @@ impl<'r> Reader<'r> {
     /// Adds the lengths of embedded messages to those around them, and returns the slot of the whole message.
     fn close(&mut self, message: &MessageType, node: usize) -> Read<Slot> {
         let lengths = &mut self.buffers.tape[node..node + message.parts.len()];
+        // An inner part comes after the part around it, so its length is complete first.
         for place in (1..message.parts.len()).rev() {
             let part = message.parts[place];
             let inner = usize::from(part.tag_length) + delimited_length(lengths[place].length as usize);
@@ -243,6 +245,7 @@ impl<'r> Reader<'r> {
                 self.cursor.expect(b',', "a comma or the end of an object")?;
                 self.cursor.space();
             }
+            // Compares with the key of the field that usually comes here, before it is looked up.
             let expected = message.expected(previous).filter(|(_, field)| self.cursor.skip_if_next(&field.key));
             let place = if let Some((place, _)) = expected {
                 self.cursor.space();
@@ -316,6 +319,7 @@ impl<'r> Reader<'r> {
 
     /// Takes a field from the memo, or reads it. Returns its slot and the length of its encoding with its tags.
     fn known_or_read(&mut self, position: FieldPosition, field: &MessageField) -> Read<(Slot, usize)> {
+        // The memo only has objects and lists: their brackets show where they end.
         if !matches!(self.cursor.peek(), Some(b'{' | b'[')) {
             return self.field(field);
         }
@@ -355,7 +359,9 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Reads a list; returns the slot of the field and the length of its encoding with its tags.
+    /// Reads the list of `field`. Each item has two slots on the tape: a link, with the place of the next item; and the
+    /// value. Returns a slot with the place of the first link, and the length of the field's encoding with its tags.
+    /// The place is 0 if the list is empty.
     fn list(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'[') {
             return Err(not_a("a list"));
@@ -402,6 +408,7 @@ impl<'r> Reader<'r> {
             let key = self.key()?;
             let name = self.string_slot(&key)?;
             let link = self.link(3)?;
+            // Upstream writes such a member without a value, because null is a nil slice. Other nulls are zero values.
             let is_bytes_null = field.value == Value::Bytes && self.is_null();
             let value = if is_bytes_null {
                 self.cursor.skip_value(self.depth)?;
@@ -529,11 +536,13 @@ impl<'r> Reader<'r> {
             JsonForm::IntOrString if self.cursor.peek() == Some(b'"') => {
                 let text = self.string("a string")?;
                 let text = unescaped(&text)?;
+                // Type 1 (a string), and the number 0, which upstream writes too. The string follows.
                 self.buffers.texts.extend_from_slice(b"\x08\x01\x10\0");
                 push_field(3, text.as_bytes(), &mut self.buffers.texts);
             }
             JsonForm::IntOrString => {
                 let number: i32 = self.parsed("a string or a 32-bit integer")?;
+                // Type 0 (a number). The number follows, and then the empty string.
                 self.buffers.texts.extend_from_slice(b"\x08\0\x10");
                 push_varint(i64::from(number) as u64, &mut self.buffers.texts);
                 self.buffers.texts.extend_from_slice(b"\x1a\0");
@@ -545,6 +554,7 @@ impl<'r> Reader<'r> {
                 // 3339.
                 let moment = moment::seconds_of_any_year(&text);
                 let moment = moment.ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
+                // Go's zero time is an empty message. Others have seconds (field 1) and nanoseconds (field 2).
                 if moment != (moment::SECONDS_OF_ZERO, 0) {
                     let (seconds, microseconds) = moment;
                     let nanoseconds = if form == JsonForm::MicroTime { u64::from(microseconds) * 1000 } else { 0 };
@@ -554,6 +564,7 @@ impl<'r> Reader<'r> {
                     push_varint(nanoseconds, &mut self.buffers.texts);
                 }
             }
+            // `table` makes no opaque values of these.
             JsonForm::Object | JsonForm::List | JsonForm::SchemaOrList | JsonForm::SchemaOrBool | JsonForm::Raw => {
                 return Err(not_a("an object"));
             }
@@ -569,7 +580,8 @@ impl<'r> Reader<'r> {
         Ok(self.cursor.string(expected)?)
     }
 
-    /// The slot of the string that was just read.
+    /// The slot of the string that was just read: in the JSON if it is UTF-8 without escapes, otherwise unescaped in
+    /// the buffer of texts.
     fn string_slot(&mut self, text: &RawString<'r>) -> Read<Slot> {
         if text.is_escaped || !self.is_utf8 {
             let text = unescaped(text)?;
@@ -624,6 +636,7 @@ fn written_length(value: Value, slot: Slot) -> usize {
     match value {
         Value::Flag | Value::Int32 | Value::Int64 | Value::Double => length,
         Value::Text | Value::Bytes | Value::Opaque(_) | Value::Message(_) => delimited_length(length),
+        // A message around the JSON in its field 1; without JSON, an empty message.
         Value::Raw if length == 0 => 1,
         Value::Raw => delimited_length(1 + delimited_length(length)),
     }

@@ -269,6 +269,7 @@ impl Names {
         let size = (named.len() * 4).next_power_of_two().max(2);
         let mut best = (usize::MAX, Names::default());
         for step in 0..FACTORS {
+            // Odd numbers whose bits differ from step to step.
             let factor = 0x9e37_79b1_u32.wrapping_add(step.wrapping_mul(0x85eb_ca76)) | 1;
             let mut names =
                 Names { factor, shift: 32 - size.trailing_zeros(), places: vec![NO_FIELD; size].into_boxed_slice() };
@@ -492,6 +493,7 @@ impl Builder<'_, '_> {
                 }
                 _ => return Err(malformed(line.line, "an unknown mode")),
             };
+            // Each member of a map is a message, whatever the type of its value.
             let tag = if mode == Mode::Map { Tag::bytes(line.number) } else { tag };
             let key = format!("\"{name}\":").into_bytes().into_boxed_slice();
             let absent = absent.into_boxed_slice();

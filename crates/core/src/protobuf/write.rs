@@ -57,6 +57,7 @@ impl MessageWriter<'_> {
             }
             Mode::Many => {
                 let mut next = slot.place;
+                // The place 0 ends the chain: no slots match the pattern then.
                 while let [link, item] = self.buffers.slots(next, if next == 0 { 0 } else { 2 }) {
                     field.tag.push(out);
                     self.value(field.value, *item, out);
@@ -65,6 +66,7 @@ impl MessageWriter<'_> {
             }
             Mode::Map => {
                 let mut next = slot.place;
+                // The place 0 ends the chain: no slots match the pattern then.
                 while let [link, key, value] = self.buffers.slots(next, if next == 0 { 0 } else { 3 }) {
                     field.tag.push(out);
                     push_varint(u64::from(link.length), out);

@@ -234,6 +234,7 @@ impl<'s> Reader<'s> {
                 (is_found, object.has_unknown(index))
             }
         };
+        // An object whose values are unknown satisfies no requirement on the field.
         is_found != name.is_negative() && !(name.is_negative() && is_unknown)
     }
 }

@@ -162,12 +162,14 @@ impl Listing {
             Hits::Everything | Hits::Slots(_) => None,
         };
         let total = match &hits {
+            // With a start, the selected objects before it would have to be counted.
             Hits::Slots(slots) if start.is_none() => {
                 Some(slots.len() - slots.intersection_len(rewind.hidden()) + overlay.len() as u64)
             }
             Hits::Slots(_) | Hits::Everything | Hits::Namespace(_) => None,
         };
         let walk = match hits {
+            // Fewer than 64 hits are sorted in a small store too: that is cheaper than any walk.
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
                 let mut objects: Vec<Object> = slots
                     .iter()
@@ -185,6 +187,7 @@ impl Listing {
                     (Some(prefix), None) => Some(prefix.as_str()),
                     (None, None) => None,
                 };
+                // `first` is a whole key, or a namespace with its slash.
                 let from = first.map_or(Bound::Unbounded, |first| Bound::Included(Key::new("", first)));
                 let within = match other {
                     Hits::Slots(slots) => Some(slots),
@@ -250,6 +253,7 @@ impl Listing {
                     match last {
                         Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {
+                            // The walk has ended.
                             self.walk = Walk::Sorted(Vec::new().into_iter());
                             return;
                         }

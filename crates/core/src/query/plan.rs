@@ -121,6 +121,7 @@ impl<'a> Lists<'a> {
             Lists::Namespaces(values) => Box::new(values.iter().map(|value| postings.namespace(value))),
             Lists::FieldIn(field, values) => Box::new(values.iter().map(move |value| postings.field(field, value))),
             Lists::FieldPresent(field) => {
+                // The empty value of a field is an absent one.
                 let values = postings.field_values(field);
                 Box::new(values.map(|(value, posting)| (!value.is_empty()).then_some(posting)))
             }
@@ -220,7 +221,8 @@ impl<'a> QueryPlan<'a> {
     pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> QueryPlan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
         let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, selects_nothing: false };
-        // A name with its namespace is one key, and no other lookup is cheaper.
+        // A name and its namespace together are one key, so a requirement on the name is looked up in this namespace
+        // alone.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
             plan.add_field(term, namespace, work).await;
@@ -237,7 +239,8 @@ impl<'a> QueryPlan<'a> {
         plan
     }
 
-    /// Adds the set for a requirement on a field. `namespace` is that of the selection.
+    /// Adds the set for a requirement on a field. `namespace` is that of the selection; only a requirement on the name
+    /// uses it.
     async fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>, work: &mut Work) {
         if term.field == FieldRef::Empty {
             // The field is "" for every object, so the term matches all of them or none.
@@ -289,6 +292,7 @@ impl<'a> QueryPlan<'a> {
         }
         let mut slots = RoaringBitmap::new();
         for (slot, object) in self.snapshot.range(Bound::Unbounded) {
+            // The objects that have such a value. A term with a negative operator matches the others.
             if term.matches(object) != term.operator.is_negative() {
                 slots.insert(slot);
             }
@@ -343,6 +347,7 @@ impl<'a> QueryPlan<'a> {
                 // One probe for each namespace; clusters have far fewer of them than objects.
                 None => slots.extend(postings.namespaces().filter_map(|(namespace, _)| probe(namespace))),
             }
+            // `probes / names.len()` is one, or the number of namespaces.
             work.spend(STEPS_OF_OBJECT * (probes / names.len()) as u64).await;
         }
         slots
@@ -404,6 +409,7 @@ impl<'a> QueryPlan<'a> {
             }
             set.subtract_from(&mut candidates, postings, work).await;
         }
+        // These objects are in every included set, and in no excluded one, without being compared. So they are now.
         for (_, slots) in &self.incomplete {
             let mut untested = candidates.clone();
             slots.intersect(&mut untested);

@@ -1,8 +1,8 @@
 //! The number of objects after a page: `remainingItemCount`.
 //!
-//! Upstream counts only for requests without selectors. Here the sets of the plan are counted too, so a client can count
-//! a selection with `limit=1`. What follows the first page is known from the size of the set. After further pages of a
-//! selection the rest is walked, in turns, without reading an object. Nothing is stored from page to page.
+//! Upstream counts only for requests without selectors. Here the sets of the plan are counted too, so a client can
+//! count a selection with `limit=1`. What follows the first page is known from the size of the set. After further pages
+//! of a selection the rest is walked, in turns, without reading an object. Nothing is stored from page to page.
 
 use std::ops::Bound;
 
@@ -20,11 +20,13 @@ impl State {
 }
 
 impl Listing {
-    /// The number of objects that are left in it.
+    /// The number of objects that the listing has not returned yet. Counts key by key only if neither the size of a set
+    /// nor ranks of keys give it.
     pub async fn count_rest(self, work: &mut Work) -> u64 {
         if let Some(total) = self.total {
             return total.saturating_sub(self.taken);
         }
+        // Objects that were taken from the snapshot already, and those of the earlier version.
         let found = (self.ready.len() + self.overlay.len()) as u64;
         let Listing { snapshot, rewind, walk, namespace_prefix, .. } = self;
         let walked = match walk {
@@ -44,6 +46,7 @@ impl Listing {
             Walk::Order { from, within: None } => {
                 let from = match from {
                     Bound::Included(key) => key.as_str().to_owned(),
+                    // The lowest text above the key.
                     Bound::Excluded(key) => format!("{}\0", key.as_str()),
                     Bound::Unbounded => String::new(),
                 };
@@ -55,8 +58,8 @@ impl Listing {
     }
 }
 
-/// The number of objects of the snapshot that are not hidden, with this prefix of their keys, at `from` or after it. The
-/// ranks of keys give it. `prefix`: a namespace with its slash, or empty.
+/// The number of objects of the snapshot that are not hidden, with this prefix of their keys, at `from` or after it. It
+/// is computed from the ranks of keys, without a walk. `prefix`: a namespace with its slash, or empty.
 fn keys_from(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, from: &str) -> u64 {
     // Keys of one namespace are neighbours; `0` is the character after the slash.
     let end = match prefix.strip_suffix('/') {

@@ -112,6 +112,7 @@ impl Selection {
     /// intersected for fields with exactly one value.
     fn simplify_fields(&mut self) {
         let mut fields: Vec<FieldTerm> = Vec::new();
+        // Where the merged term of a field is in `fields`: of its `In` (true), and of its `NotIn` (false).
         let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
         let mut seen: HashSet<(FieldRef, Operator)> = HashSet::new();
         for term in self.fields.drain(..) {

@@ -116,9 +116,11 @@ fn is_uri(text: &str) -> bool {
         }
         _ => ("", text),
     };
+    // Without a scheme, only an absolute path or `*` is valid.
     if scheme.is_empty() && !rest.starts_with('/') {
         return text == "*";
     }
+    // After a scheme, text without a slash is opaque, as in `mailto:a@example.com`.
     if !rest.starts_with('/') {
         return true;
     }
@@ -163,6 +165,7 @@ fn is_email(text: &str) -> bool {
 }
 
 /// Parses an IP address as older Go versions do: numbers of IPv4 may have leading zeros, and are decimal then too.
+/// `None` for other texts.
 fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();
@@ -217,6 +220,7 @@ fn is_uuid(text: &str, version: Option<u8>) -> bool {
         }
     }
     let has_no_doubled_dash = !text.contains("--") && !text.ends_with('-');
+    // Upstream demands the variant of RFC 4122, one of these digits, of versions 4 and 5 only.
     let has_variant = matches!(version, None | Some(b'3')) || digits.get(16).is_some_and(|byte| b"89ab".contains(byte));
     digits.len() == 32 && has_no_doubled_dash && version.is_none_or(|version| digits[12] == version) && has_variant
 }

@@ -69,7 +69,8 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldE
     problems
 }
 
-/// Validates name and namespace. `scope` is that of the object's kind.
+/// Validates name and namespace. `scope` is that of the object's kind. A value that is not a string is the last error:
+/// a Go server would fail to decode the object.
 fn validate_names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<FieldError>) {
     let Some(name) = string_member(metadata, "name", problems) else { return };
     if name.is_empty() {
@@ -118,6 +119,7 @@ fn validate_annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldE
 
 /// Validates ownerReferences.
 fn validate_owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+    // Paths without an index, and messages, are upstream's.
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
     let owners = list_member(metadata, "ownerReferences", problems);

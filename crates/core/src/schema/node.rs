@@ -50,7 +50,7 @@ impl<'a> SchemaNode<'a> {
         node
     }
 
-    /// The value of a keyword; null counts as absent.
+    /// The value of a keyword; `None` if it is absent or null.
     pub fn get(&self, keyword: &str) -> Option<&'a Value> {
         // The `allOf` around a reference is part of the reference.
         let hides_all_of = keyword == "allOf" && reference(self.own).is_some();
@@ -74,7 +74,7 @@ impl<'a> SchemaNode<'a> {
         self.get(keyword)?.as_str()
     }
 
-    /// The schemas of `properties`.
+    /// The schemas of `properties` by name; `None` if the schema declares no properties.
     pub fn properties(&self) -> Option<&'a Map<String, Value>> {
         self.get("properties")?.as_object()
     }

@@ -112,6 +112,7 @@ impl Validator {
     fn validate_value(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if value.is_null() {
+            // Of a null, upstream checks only the type and `enum`.
             if has_type_check(schema) {
                 outcome.merge(type_check(value, schema, path));
             } else {
@@ -164,7 +165,8 @@ impl Validator {
         outcome
     }
 
-    /// Validates allOf, anyOf, oneOf and not.
+    /// Validates the value at `path` against allOf, anyOf, oneOf and not. If no alternative of anyOf or oneOf is valid,
+    /// the errors of the one with the most passed checks are reported.
     fn validate_combinations(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let any_of = schema.alternatives("anyOf");
@@ -233,7 +235,7 @@ impl Validator {
         outcome
     }
 
-    /// The first error of a string: its length or its pattern.
+    /// The first error of the string at `path`, in its length or by its pattern; `None` if it is valid.
     fn validate_string(&self, text: &str, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
         let length = text.chars().count() as u64;
         if let Some(limit) = limit(schema, "maxLength").filter(|limit| length > *limit) {
@@ -259,7 +261,7 @@ impl Validator {
         }
     }
 
-    /// Validates a list and its elements.
+    /// Validates the list at `path` and its elements.
     fn validate_list(&self, items: &[Value], schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some(item_schema) = schema.items() {
@@ -282,7 +284,7 @@ impl Validator {
         outcome
     }
 
-    /// Validates an object and its members.
+    /// Validates the members of the object at `path`, and their number.
     fn validate_object(&self, members: &Map<String, Value>, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let size = members.len() as u64;
@@ -300,6 +302,7 @@ impl Validator {
             }
             match schema.additional() {
                 Additional::Schema(additional) => {
+                    // Upstream's path of an undeclared member of the document itself begins with a dot.
                     outcome.merge(self.validate_value(member, additional, &format!("{path}.{name}")));
                 }
                 Additional::Forbidden => {
@@ -441,21 +444,22 @@ fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     if fits { passed } else { failed(wrong_type(path, &types.join(","), Some(found))) }
 }
 
-/// Whether a float counts as an integer: a double represents all integers up to it exactly, and its fraction is at most
-/// a rounding error.
+/// Whether a float counts as an integer. It must be in the range in which a double represents every integer, and its
+/// fraction must be at most a rounding error.
 fn is_json_integer(float: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     let whole = float.trunc();
     float.abs() <= LARGEST && (float == whole || (float - whole).abs() / (float.abs() + whole.abs()) < 1e-9)
 }
 
-/// An error if the value is not in `enum`.
+/// The error if the value at `path` is not in `enum`; `None` if it is, or if the schema has no `enum`.
 fn validate_enum(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
     let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     let equals = |one: &Value| match (Numeral::from_json(one), Numeral::from_json(value)) {
         // Upstream converts the value to the type of the allowed one. For an integer, this removes the fraction.
         (Some(Numeral::Integer(one)), Some(value)) => one as f64 == value.float().trunc(),
         (Some(one), Some(value)) => one.float() == value.float(),
+        // Upstream never finds a null in `enum`.
         _ => one == value && !value.is_null(),
     };
     if allowed.iter().any(equals) {
@@ -474,7 +478,8 @@ fn validate_enum(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<Fi
     Some(FieldError::with_text(FieldErrorType::NotSupported, cause_path(path), &format_value(value), detail))
 }
 
-/// Validates a number against the range of its type and format, and against multipleOf, minimum and maximum.
+/// Validates the number at `path` against the range of its type and format, and against multipleOf, minimum and
+/// maximum.
 fn validate_number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
     let types = types(schema);
@@ -482,6 +487,7 @@ fn validate_number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outc
         let fits = match (*kind, format, numeral) {
             ("integer", "int32", Numeral::Integer(integer)) => i32::try_from(integer).is_ok(),
             ("integer", "int32", Numeral::Float(float)) => float.fract() == 0.0 && float.abs() <= f64::from(i32::MAX),
+            // The bound is just below 2^63: the value must fit into an int64.
             ("integer", _, Numeral::Float(float)) => float.fract() == 0.0 && float.abs() < 9.223_372_036_854_775e18,
             ("number", "float", numeral) => numeral.float().abs() <= f64::from(f32::MAX),
             _ => true,
@@ -533,7 +539,8 @@ fn validate_number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outc
     outcome
 }
 
-/// Reports duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
+/// Reports duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`), in the value at `path` and
+/// below it.
 fn check_list_types(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     match value {
         Value::Object(members) => {
@@ -594,8 +601,8 @@ fn report_duplicates(items: &[Value], path: &str, problems: &mut Vec<FieldError>
     }
 }
 
-/// Validates apiVersion and kind of the root and of embedded resources (apiextensions `schema/objectmeta`).
-/// [`super::metadata`] validates the metadata of the root.
+/// Validates apiVersion and kind of the root (with an empty `path`), and of embedded resources in the value at `path`
+/// (apiextensions `schema/objectmeta`). [`super::metadata`] validates the metadata of the root.
 fn check_embedded_resources(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {

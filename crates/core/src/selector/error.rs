@@ -10,8 +10,9 @@ pub struct SelectorError {
     pub offset: usize,
 }
 
-/// The error for a selector with more than `most` parts. In the message, `what` names the selector and `parts` names
-/// the parts, such as `requirements`. The first excess part begins at `offset`.
+/// The error for a selector with more than `most` parts. In the message, `what` names the selector, `parts` names the
+/// parts, such as `requirements`, and `remedy` tells the user what to do. The first excess part begins at `offset`, in
+/// bytes.
 pub(super) fn too_many(what: &str, parts: &str, most: usize, remedy: &str, offset: usize) -> SelectorError {
     SelectorError { message: format!("the {what} has more than {most} {parts}: {remedy}"), offset }
 }

@@ -89,7 +89,7 @@ pub type OperandKind = Operand<()>;
 
 /// A sorted list of values.
 pub trait SortedValues {
-    /// Whether the operand has the value.
+    /// Whether the list has the value.
     fn has(&self, value: &str) -> bool;
 }
 

@@ -22,7 +22,7 @@ const DNS_1035_LABEL_PATTERN: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 pub fn label_key_errors(key: &str) -> Vec<String> {
     let rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                 character";
-    // Nearly all keys are valid, and a selector may have very many.
+    // A closure, because the message is rarely needed: nearly all keys are valid, and a selector may have very many.
     let pattern_error = || pattern_error(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
     let mut errors = Vec::new();
     let mut parts = key.split('/');

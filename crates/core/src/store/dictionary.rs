@@ -92,6 +92,7 @@ pub(super) fn sample(objects: impl Iterator<Item = Vec<u8>>) -> Option<Sample> {
             samples.extend_from_slice(&object);
             sizes.push(object.len());
         }
+        // The sample is nearly full: of the remaining objects, most would be read in vain.
         if samples.len() > SAMPLE_BYTES * 15 / 16 {
             break;
         }

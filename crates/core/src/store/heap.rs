@@ -14,7 +14,8 @@ const ROOM_OF_A_LEAF: usize = 16;
 /// Bytes of the two reference counts that precede a shared value.
 const COUNTS: usize = 2 * size_of::<usize>();
 
-/// The size of an allocation in bytes: jemalloc has four size classes between a power of two and the next one.
+/// The size of an allocation in bytes, as jemalloc rounds it up. Up to 128 bytes, sizes are 8 and the multiples of 16.
+/// Above, there are four sizes between a power of two and the next one.
 pub(super) fn allocated(bytes: usize) -> usize {
     match bytes {
         0 => 0,
@@ -36,6 +37,8 @@ pub(super) fn shared<T>() -> usize {
 
 /// Estimated memory of the nodes of an `imbl::OrdMap` with this many entries, in bytes.
 pub(super) fn map_nodes<K, V>(entries: usize) -> usize {
+    // A leaf has one array, and a branch has two. `imbl` stores two indices with an array: those of its first and last
+    // entry. A branch also has the level of its children.
     let leaf = allocated(COUNTS + 2 * size_of::<usize>() + ROOM_OF_A_LEAF * size_of::<(K, V)>());
     // A branch contains a key and a pointer for each child.
     let branch = allocated(COUNTS + 5 * size_of::<usize>() + ROOM_OF_A_LEAF * (size_of::<K>() + size_of::<usize>()));

@@ -80,6 +80,7 @@ pub(super) struct History {
 impl History {
     /// Drops all changes and gaps; watches can start from `version` on.
     pub(super) fn restart(&mut self, version: Version) {
+        // Sequence numbers are not used again, so a cursor into the dropped changes is not valid for later ones.
         *self = History { first: self.first + self.changes.len() as u64, oldest: version, ..History::default() };
     }
 
@@ -91,8 +92,10 @@ impl History {
             let Some(evicted) = self.changes.pop_front() else { break };
             self.first += 1;
             self.bytes -= before_bytes(&evicted);
+            // A change in a relist gap is new to a watcher at exactly its version: such a watcher missed it.
             self.oldest = if evicted.in_relist_gap { evicted.version.next() } else { evicted.version };
         }
+        // Versions before `oldest` are rejected anyway.
         while self.gaps.front().is_some_and(|(_, end)| *end <= self.oldest) {
             self.gaps.pop_front();
         }
@@ -107,6 +110,7 @@ impl History {
             self.gaps.push_back((start, end));
             if self.gaps.len() > MAX_GAPS {
                 self.gaps.pop_front();
+                // The gap that was dropped is not known any more, so no watch may resume from before the next gap.
                 self.oldest = self.gaps.front().map_or(self.oldest, |(start, _)| self.oldest.max(*start));
             }
         }
@@ -164,7 +168,7 @@ impl History {
         self.gaps.iter().find(|(start, end)| *start < version && version < *end).map(|(_, end)| *end)
     }
 
-    /// The changes from a position on; `None` when they have been dropped.
+    /// The changes from a position on. `None` when they have been dropped, or when the position is after the end.
     pub(super) fn from(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         let skip = usize::try_from(cursor.0.checked_sub(self.first)?).ok()?;
         (skip <= self.changes.len()).then(|| self.changes.focus().narrow(skip..).into_iter())

@@ -47,8 +47,8 @@ pub(super) struct IndexableValues<'o> {
 }
 
 impl IndexLimits {
-    /// Whether an object with this many labels, and values of all fields together, is small enough to need no table of
-    /// them.
+    /// Whether an object with this many labels, and with this many values of all fields together, is searched without a
+    /// table of them (see `object`).
     pub(super) fn is_within(&self, labels: usize, values: usize) -> bool {
         labels <= self.labels && values <= self.values
     }

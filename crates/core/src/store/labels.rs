@@ -41,6 +41,7 @@ struct Many {
 /// The prefix of the terms of a key in the shared dictionary. It begins with the length of the key, so that terms of
 /// different keys never collide, whatever characters they have.
 fn prefix(key: &str) -> String {
+    // Capacity for the length of the key, a colon, and a value of at most 63 bytes.
     let mut text = String::with_capacity(key.len() + 72);
     // Writing to a string cannot fail.
     let _ = write!(text, "{}:{key}", key.len());
@@ -115,6 +116,7 @@ impl LabelIndex {
 
     /// Adds the object in a slot to the posting list of a label.
     fn insert(&mut self, key: &str, value: &str, slot: u32) {
+        // `get_mut` alone would copy shared nodes of the map even if the key is not in it.
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
         {
@@ -127,6 +129,7 @@ impl LabelIndex {
         let mut term = prefix(key);
         let length = term.len();
         term.push_str(value);
+        // A new value of the key can be the first one beyond `FEW`.
         if self.few.insert(&term, slot) {
             term.truncate(length);
             if self.few.with_prefix(&term).nth(FEW).is_some() {
@@ -138,6 +141,7 @@ impl LabelIndex {
     /// Removes the object in a slot from the posting list of a label. `has_new_value`: the object now has another value
     /// of the key, so it still has the key.
     fn remove(&mut self, key: &str, value: &str, slot: u32, has_new_value: bool) {
+        // `get_mut` alone would copy shared nodes of the map even if the key is not in it.
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
         {

@@ -38,7 +38,7 @@ impl Lengths {
         usize::MAX.checked_shr(usize::BITS - bits).unwrap_or(0)
     }
 
-    /// The counter for all lengths with as many bits as this one.
+    /// The counter for all lengths with as many bits as this one. There is one for every length.
     fn class(&mut self, length: usize) -> Option<&mut u32> {
         self.0.get_mut((usize::BITS - length.leading_zeros()) as usize)
     }

@@ -61,7 +61,8 @@ impl Lengths {
         (self.0.load(Ordering::Relaxed) & ((1 << Lengths::DIGITS) - 1)) as usize
     }
 
-    /// The length of the object in a format, in bytes; `None` unless the stored length is for this format.
+    /// The length of the object in a format, in bytes; `None` unless the stored length is for this format. `format` is
+    /// a number from 1 to 15.
     fn noted(&self, format: u8) -> Option<usize> {
         let noted = self.0.load(Ordering::Relaxed) >> Lengths::DIGITS;
         (noted & ((1 << Lengths::FORMAT) - 1) == u32::from(format)).then_some((noted >> Lengths::FORMAT) as usize)
@@ -109,6 +110,7 @@ impl Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
         let key = record.key.as_str();
+        // Only for the capacity: the length of a text and the number of a field mostly take one or two bytes each.
         let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
         let mut packed = Vec::with_capacity(key.len() + 2 + labels + fields + stored.len());
@@ -245,7 +247,8 @@ impl Object {
         }
     }
 
-    /// The values of a field, sorted: exactly one (`""` when absent) for a single-valued field.
+    /// The values of a field, sorted. A single-valued field has exactly one, `""` if it is absent. None if the values
+    /// are unknown ([`Object::has_unknown`]).
     pub fn values(&self, field: FieldIndex) -> impl Iterator<Item = &str> {
         let fields = match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields(),
@@ -266,7 +269,7 @@ impl Object {
         self.head().layout.label_keys == LabelKeys::Own
     }
 
-    /// Whether the field has this value.
+    /// Whether the field has this value; false if the values of the field are unknown.
     pub fn has_value(&self, field: FieldIndex, value: &str) -> bool {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.values(field).any(|other| other == value),
@@ -279,6 +282,7 @@ impl Object {
 
     /// Whether the values of a field are unknown, because the object has too many or too long ones.
     pub fn has_unknown(&self, field: FieldIndex) -> bool {
+        // Such a field has this entry instead of its values.
         self.has_value(field.unknown(), "")
     }
 
@@ -288,6 +292,7 @@ impl Object {
             LabelKeys::Shared(_) => self.fields().any(|(field, _)| field.of_unknown().is_some()),
             LabelKeys::Own => {
                 let table = Table::parse(self.texts());
+                // The entries for unknown values come last, so any entry from here on is one.
                 table.from(table.first_at_or_above(FieldIndex(0).unknown(), "")).next().is_some()
             }
         }
@@ -298,6 +303,7 @@ impl Object {
     pub(super) fn fields(&self) -> Fields<'_> {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => {
+                // The values of the labels come before those of the fields.
                 let mut texts = Texts(self.texts());
                 for _ in 0..keys.len() {
                     texts.next();

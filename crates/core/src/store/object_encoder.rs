@@ -82,11 +82,12 @@ impl Ratio {
 }
 
 impl ObjectEncoder {
-    /// Encodes an object. Also returns true when a dictionary should be trained.
+    /// Encodes an object. Also returns whether a dictionary should be trained now.
     pub(super) fn pack(&mut self, record: &Record) -> (Object, bool) {
         let layout = self.layout(record);
         let object = Object::pack(record, layout, self.compressor.as_mut());
         self.plain += object.length() as u64;
+        // The shift has a bound so that it cannot overflow: 64 GiB.
         let is_due = self.plain >= TRAIN_ABOVE << self.attempts.min(16);
         let should_train = if self.dictionary.is_some() { self.ratio.count(&object) && is_due } else { is_due };
         (object, should_train)
@@ -136,6 +137,7 @@ impl ObjectEncoder {
     fn layout(&mut self, record: &Record) -> Arc<Layout> {
         let texts = &record.texts;
         let has_shared_keys = self.limits.is_within(texts.labels().len(), texts.values().len());
+        // Whether a layout has the label keys of this record.
         let has_keys = |existing: &LabelKeys| match existing {
             LabelKeys::Shared(keys) => {
                 has_shared_keys
@@ -144,6 +146,7 @@ impl ObjectEncoder {
             }
             LabelKeys::Own => !has_shared_keys,
         };
+        // Whether a layout has the label keys of this record, and this dictionary.
         let is_of = |layout: &Layout, dictionary: &Option<Arc<Dictionary>>| {
             let same_dictionary = match (&layout.dictionary, dictionary) {
                 (Some(existing), Some(wanted)) => Arc::ptr_eq(existing, wanted),
@@ -170,7 +173,8 @@ impl ObjectEncoder {
         layout
     }
 
-    /// The stored layout that equals `layout`; adds it if it is new. `hash` is that of its label keys.
+    /// The stored layout that equals `layout`; adds it if it is new. `hash` is [`ObjectEncoder::hash`] of its label
+    /// keys, or [`OWN`].
     fn shared(&mut self, hash: u64, layout: Layout) -> Arc<Layout> {
         if let Some(existing) = self.layouts.get(&hash)
             && existing.label_keys == layout.label_keys
@@ -183,6 +187,7 @@ impl ObjectEncoder {
         }
         let layout = Arc::new(layout);
         self.shared_bytes += layout_bytes(&layout);
+        // Another layout with this hash stays with its objects, but new objects do not share it.
         if let Some(other) = self.layouts.insert(hash, layout.clone()) {
             self.shared_bytes -= layout_bytes(&other);
         }

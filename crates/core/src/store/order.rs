@@ -61,6 +61,8 @@ impl Order {
         leaf.insert(index, slot);
         self.len += 1;
         if leaf.len() > MOST {
+            // Keys that come in order only go to the last leaf, so the lower part stays nearly full. Other leaves are
+            // split in the middle.
             let upper = leaf.split_off(if is_last { JOINED } else { MOST / 2 });
             leaf.shrink_to_fit();
             self.leaves.insert(Arc::from(key_of(upper[0])), Arc::new(upper));
@@ -86,6 +88,7 @@ impl Order {
             return;
         };
         if bound.is_empty() {
+            // The first leaf has none before it. The second leaf is joined to it when the second one shrinks.
             if self.len == 0 {
                 self.leaves.clear();
             }

@@ -48,7 +48,9 @@ impl Pinned {
         self.revoked.load(Ordering::Relaxed)
     }
 
-    /// Revokes the oldest states until the bound is met with a margin of one eighth, so that this happens rarely.
+    /// If readers retain more than the bound, revokes states until they retain at most seven eighths of it, so that
+    /// this happens rarely. Revokes one state at a time: the oldest one of the store whose readers retain most. Returns
+    /// when no readers are left.
     fn enforce(&self) {
         if self.bytes() <= self.max_bytes {
             return;
@@ -230,6 +232,7 @@ impl<Value> PinnedValue<Value> {
             Some(value) if !self.cell.is_revoked.load(Ordering::SeqCst) => Some(work(value)),
             _ => None,
         };
+        // If it was revoked during `work`, `Revocable::revoke` could not lock the value.
         if self.cell.is_revoked.load(Ordering::SeqCst) {
             drop(value.take());
         }

@@ -39,6 +39,7 @@ pub enum RelistMode {
 impl Store {
     /// Begins a full list; drops an earlier one that has not been committed.
     pub fn begin_list(&mut self) {
+        // Before the first list is complete, no reader uses the store, so the list goes directly into it.
         let first = !self.is_filled && !matches!(self.relist, Some(Relist::Over(_)));
         if first {
             self.clear();
@@ -90,6 +91,7 @@ impl Store {
             }
             return;
         };
+        // The version of the object that the list has so far.
         let listed = match over.changed.get(&record.key) {
             Some(changed) => Some(changed.version()),
             None => existing_version.filter(|_| existing.is_some_and(|slot| over.kept.contains(slot))),
@@ -99,6 +101,7 @@ impl Store {
         }
         match existing.filter(|_| existing_version == Some(record.version)) {
             Some(slot) => {
+                // The store has the object at this version, so a mark is enough.
                 over.kept.insert(slot);
                 over.drop_changed(&record.key);
                 let is_same = self.current.object(slot).is_some_and(|object| *object.json() == *record.bytes);
@@ -142,9 +145,10 @@ impl Store {
     /// Replaces the contents of the store by the list in progress, which is complete at `version`. Without a list in
     /// progress, the store becomes empty.
     ///
-    /// `mode`: how much the list relies on the stored objects. Except with [`RelistMode::TrustVersions`], or if versions
-    /// go backwards, an epoch begins with a new history, and the result is [`RelistOutcome::Reset`]: open watches must
-    /// end. [`RelistMode::Invalidate`] also makes clients list again that received events of earlier epochs.
+    /// `mode`: how much the list relies on the stored objects. If it is not [`RelistMode::TrustVersions`], or if
+    /// versions go backwards, an epoch begins with a new history. The result is then [`RelistOutcome::Reset`], and open
+    /// watches must end. [`RelistMode::Invalidate`] also makes clients list again that received events of earlier
+    /// epochs.
     ///
     /// Invariant: removals come first in history and have the version before the gap, because their own versions are
     /// unknown. With a later version, a client that is disconnected between two removals would skip changes. Changed
@@ -155,11 +159,14 @@ impl Store {
         }
         self.is_filled = true;
         let Some(Relist::Over(over)) = self.relist.take() else {
+            // A first list: no reader has seen an earlier state, so `mode` has no meaning.
             self.current.version = version;
             self.current.history.restart(version);
             return RelistOutcome::Continued;
         };
         let before_gap = self.current.version;
+        // Versions also go backwards if the list has an unknown state of an object, at a version that the store has
+        // already passed.
         let goes_back = version < before_gap || over.changed.values().any(|object| object.version() <= before_gap);
         let begins_anew = goes_back || mode != RelistMode::TrustVersions;
         let mut gone = self.current.occupied.to_bitmap() - &over.kept;
@@ -176,7 +183,7 @@ impl Store {
             self.current.history.restart(version);
             self.current.version = version;
         }
-        // In list order, like all events.
+        // In list order, like all events. A key from the store already has its namespace.
         let mut gone: Vec<Key> = gone.into_iter().map(|slot| Key::new("", self.current.key(slot))).collect();
         gone.sort_unstable();
         for key in gone {

@@ -70,7 +70,7 @@ impl SlotSet {
         }
     }
 
-    /// The lowest slot.
+    /// The lowest slot; `None` if the set is empty.
     pub fn min(&self) -> Option<u32> {
         match &self.form {
             Form::Few(slots) => slots.first().copied(),
@@ -149,6 +149,7 @@ impl SlotSet {
         if let Form::Few(slots) = &self.form
             && slots.len() > FEW
         {
+            // The set gets the other form: it is emptied, and all slots are inserted again.
             let slots = std::mem::take(self);
             self.form = Form::Many(Vec::new());
             if let Form::Few(slots) = slots.form {

@@ -172,7 +172,7 @@ impl Snapshot {
     /// yet.
     ///
     /// # Errors
-    /// [`TooOld`] when history does not reach back that far.
+    /// [`TooOld`] when history does not reach back that far, or when `version` is in a relist gap.
     pub fn since(&self, version: Version) -> Result<HistoryCursor, TooOld> {
         self.history.since(version)
     }
@@ -192,7 +192,7 @@ impl Snapshot {
         self.history.end()
     }
 
-    /// The changes from a position on; `None` when they have been dropped.
+    /// The changes from a position on. `None` when they have been dropped, or when the position is after the end.
     pub fn changes(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         self.history.from(cursor)
     }

@@ -324,6 +324,7 @@ impl Terms {
     pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
         let (_, block) = self.blocks.get_prev(text)?;
         let index = block.find(text).ok()?;
+        // Only now that the value is known to exist: this copies the block if a snapshot shares it.
         let (_, block) = self.blocks.get_prev_mut(text)?;
         let block = Arc::make_mut(block);
         let taken = block.take_whole(index);
@@ -341,6 +342,7 @@ impl Terms {
                 self.insert(text, slot);
             }
             Taken::Set(set) => {
+                // The slot 0 is a placeholder, which the set replaces.
                 self.insert(text, 0);
                 let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
                 let block = Arc::make_mut(block);
@@ -381,7 +383,7 @@ impl Terms {
         true
     }
 
-    /// Removes a slot from a value, and the value if it was the last slot. Returns whether it was.
+    /// Removes a slot from a value, and the value if this was its last slot. Returns whether the value was removed.
     pub(super) fn remove(&mut self, text: &str, slot: u32) -> bool {
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
         let Ok(index) = block.find(text) else { return false };

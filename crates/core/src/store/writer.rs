@@ -36,7 +36,7 @@ pub enum WriteOutcome {
     Stale,
 }
 
-/// Most objects that a dictionary is trained on, sampled from the whole store.
+/// The maximum number of objects that a dictionary is trained on, sampled from the whole store.
 const SAMPLES: usize = 1_000;
 
 /// Counts all memory of the store as released: of a dropped store, only the parts that readers reference remain.
@@ -104,9 +104,10 @@ impl Store {
         WriteOutcome::Changed
     }
 
-    /// Removes an object; `version` is that of the deletion.
+    /// Removes an object; `version` is that of the deletion. An object with a later version stays.
     pub fn delete(&mut self, key: &Key, version: Version) -> WriteOutcome {
         let Some(before) = self.current.get(key.as_str()).cloned() else {
+            // Nothing is removed, but the store has now seen this version.
             self.advance_to(version);
             return WriteOutcome::Stale;
         };
@@ -193,6 +194,7 @@ impl Store {
                 .clone()
                 .chain(listed())
                 .fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.length()));
+            // Every `stride`th object: these are at most some `SAMPLES`, and fit into the size of a sample.
             let stride = (count / SAMPLES).max(bytes / dictionary::SAMPLE_BYTES).max(1);
             if self.packing.train(stored.chain(listed()).step_by(stride)) {
                 self.repack();

@@ -50,6 +50,7 @@ impl Subscribers {
     fn insert(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) if list.len() < MOST_FEW => {
+                // Capacity for exactly one at first: most lists never have a second one.
                 list.reserve_exact(usize::from(list.is_empty()));
                 list.push(id);
             }
@@ -105,6 +106,7 @@ impl Candidates {
     /// Removes all candidates.
     pub fn clear(&mut self) {
         for id in self.ids.drain(..) {
+            // All numbers of this word are removed, so the whole word can be cleared.
             self.seen[id as usize / 64] = 0;
         }
     }
@@ -228,6 +230,7 @@ impl<'a> IndexKey<'a> {
             None => IndexKey::Rest,
         };
         for term in &selection.fields {
+            // Every object has the empty value, so the term matches all objects or none.
             if term.field == FieldRef::Empty {
                 if !term.matches_absent() {
                     return IndexKey::Nowhere;
@@ -267,7 +270,8 @@ impl<'a> IndexKey<'a> {
         if other.breadth() < self.breadth() { other } else { self }
     }
 
-    /// A rank of how many changes the key matches: the lowest is the narrowest.
+    /// A rank of how many changes the key matches: the lowest is the narrowest. Among keys with as many values, a name
+    /// comes before a field, and a field before a label.
     fn breadth(self) -> usize {
         match self {
             IndexKey::Nowhere => 0,

@@ -183,6 +183,7 @@ fn is_integer(text: &str) -> bool {
     if digits.starts_with(['+', '-']) {
         return false;
     }
+    // go-yaml reads a number with a sign as an int64, and one without as an int64 or a uint64.
     let limit = if negative { 1 << 63 } else { u64::MAX };
     let limit = if signed && !negative { limit >> 1 } else { limit };
     u64::from_str_radix(digits, base).is_ok_and(|number| number <= limit)

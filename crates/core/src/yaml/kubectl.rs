@@ -82,7 +82,8 @@ pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The length in bytes of the JSON string with which `json` begins, with its quotes.
+/// The length in bytes of the JSON string with which `json` begins, with its quotes. At least 2: without a closing
+/// quote, it is the length of `json` or 2.
 fn string_length(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| match byte {

@@ -34,6 +34,7 @@ pub fn from_json(json: &[u8]) -> Vec<u8> {
 
 /// A value in the style of go-yaml v3, with a newline at its end.
 pub fn go_yaml(value: &Value) -> String {
+    // The document can be a single literal block, whose lines are indented too.
     let indent = if value.is_string() { go_yaml::INDENT } else { 0 };
     let mut out = Vec::new();
     YamlWriter::in_style(value.to_string().into_bytes(), indent, style::Style::GoYaml).fill(usize::MAX, &mut out);

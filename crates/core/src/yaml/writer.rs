@@ -120,8 +120,8 @@ impl<'w> Page<'w> {
     }
 }
 
-/// Begins a value at the end of `out`. A container has its lines at column `indent`. Returns what is still to be
-/// written; `None` if the value is complete.
+/// Begins the value of a node at the end of `out`. `node` is its number in the outline. A container has its lines at
+/// column `indent`. Returns what is still to be written; `None` if the value is complete.
 fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     match page.node(node).kind {
         ValueKind::Object => {

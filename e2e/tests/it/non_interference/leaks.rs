@@ -30,6 +30,7 @@ pub(crate) fn wider() -> Vec<(&'static str, Value)> {
         view["spec"]["resources"][resource][member] = value;
         view
     };
+    let kept = |path: &str| json!(visible::KEPT_OF_PODS.iter().chain([&path]).collect::<Vec<&&str>>());
     let colors =
         json!({ "matchExpressions": [{ "key": "spec.color", "operator": "In", "values": ["blue", "cyan", "red"] }] });
     let nodes = json!({ "matchExpressions": [{ "key": "spec.nodeName", "operator": "Exists" }] });
@@ -40,8 +41,8 @@ pub(crate) fn wider() -> Vec<(&'static str, Value)> {
         ("a pruned part of a status", without("leak04", 0, ".status.note")),
         ("an annotation by its key", without("leak05", 0, ".metadata.annotations['example.com/secret.note']")),
         ("a key of list elements, in managedFields", without("leak06", 0, ".spec.rows.secret")),
-        ("a pruned value of a built-in kind", without("leak07", 1, ".status.podIP")),
-        ("a pruned value in each element of a list", without("leak08", 1, ".spec.containers.env")),
+        ("a value of a built-in kind that is not kept", with("leak07", 1, "keep", kept(".status.podIP"))),
+        ("a value in each element of a list that is not kept", with("leak08", 1, "keep", kept(".spec.containers.env"))),
         ("one namespace more", with("leak09", 0, "namespaces", json!(["team-a", "team-b", "team-omega"]))),
         ("objects with another label", with("leak10", 0, "labelSelector", json!({}))),
         ("objects with another value", with("leak11", 0, "fieldSelector", colors)),

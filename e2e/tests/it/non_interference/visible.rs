@@ -19,6 +19,16 @@ pub(crate) fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
     }
 }
 
+/// What the View shows of Pods.
+pub(crate) const KEPT_OF_PODS: [&str; 6] = [
+    ".metadata.labels",
+    ".metadata.creationTimestamp",
+    ".spec.nodeName",
+    ".spec.containers.name",
+    ".spec.containers.image",
+    ".status.phase",
+];
+
 /// The View under test, by its name: a right of its own.
 pub(crate) fn window(name: &str) -> Value {
     let expression = |key: &str, values: &[&str]| json!({ "matchExpressions": [{ "key": key, "operator": "In", "values": values }] });
@@ -35,7 +45,8 @@ pub(crate) fn window(name: &str) -> Value {
             },
             {
                 "group": "", "resource": "pods", "fieldSelector": expression("spec.nodeName", &["node-shown"]),
-                "prune": [".metadata.managedFields", ".metadata.annotations", ".spec.containers.env", ".status.podIP", ".status.podIPs"],
+                // Leaves out managedFields, annotations, env and podIP, which differ.
+                "keep": KEPT_OF_PODS,
             },
             { "group": GROUP, "resource": "hats", "labelSelector": { "matchLabels": { "show": "yes" } } },
         ] },

@@ -225,8 +225,8 @@ fn refusals_come_with_what_to_do() {
     for (request, code, status, expected) in [
         (request(false, &["pod/a"]), 403, &rights, "grant list on nodes and pods, or get on the Pod"),
         (request(false, &["-f", &file]), 403, &rights, "grant list on nodes and pods"),
-        (request(true, &["pod/a"]), 403, &rights, "remove --node, --taint, --label and --without-pod"),
-        (request(false, &["pod/a", "--node", "n"]), 403, &rights, "remove --node, --taint, --label and --without-pod"),
+        (request(true, &["pod/a"]), 403, &rights, "omit --node, --taint, --label and --without-pod"),
+        (request(false, &["pod/a", "--node", "n"]), 403, &rights, "omit --node, --taint, --label and --without-pod"),
         (request(false, &["pod/a"]), 403, &of_cluster, "grant create on placementreviews.view.fieldcache.dev"),
         (request(false, &["pod/a"]), 403, &foreign, ""),
         (request(false, &["pod/a"]), 503, &Value::Null, ""),

@@ -1,6 +1,7 @@
 //! Work on long objects: it leaves the threads of the runtime to others, and every way to a long object waits for its turn.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::runtime::Builder;
@@ -16,6 +18,7 @@ use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
 use super::{get_in, user};
+use crate::crd::PrinterColumn;
 use crate::flow_control::long_work::{LONG, may_read, run_usual, wait_to_read};
 use crate::flow_control::seats::{Seats, Worker};
 use crate::registry::Resource;
@@ -195,6 +198,49 @@ fn every_way_to_a_costly_column_takes_a_long_turn() {
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
     fixture.shirts.publish();
     assert_long_turns(fixture, |fixture| _ = fixture.put("default", "long", "blue"), &ways);
+}
+
+/// Rows of small objects can each take milliseconds. In a long turn, too, only few of them are made.
+#[tokio::test]
+async fn the_work_of_rows_is_divided_into_turns() {
+    const ROWS: usize = 12;
+    let nested = (0..7).fold(json!(vec![0.5; 60]), |inside, _| json!([inside]));
+    let costly = vec![format!(".spec.pattern.n{}[?(@<@)]", "[0,0]".repeat(7))];
+    let cheap = vec![".spec.pattern['a','a','a','a'][?(@<@)]".to_owned(); 17];
+    for (what, paths) in [("one column that is not cheap", costly), ("many cheap columns", cheap)] {
+        let mut fixture = Fixture::new();
+        let of_path = |path| PrinterColumn { json_path: path, ..fixture.shirts.resource.printer_columns[0].clone() };
+        let columns: Vec<PrinterColumn> = paths.into_iter().map(of_path).collect();
+        let resource = Resource { printer_columns: columns.into(), ..fixture.shirts.resource.with_new_state() };
+        fixture.shirts.resource = Arc::new(resource);
+        fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
+        fixture.shirts.publish();
+        for number in 0..ROWS {
+            let version = fixture.next_version();
+            let shirt = json!({
+                "apiVersion": "stable.example.com/v1", "kind": "Shirt",
+                "metadata": { "name": format!("n{number}"), "namespace": "default", "resourceVersion": version.to_string() },
+                "spec": { "pattern": { "n": nested, "a": vec![0.5; 500] } },
+            });
+            let record = fixture.shirts.resource.extractor.extract(Bytes::from(shirt.to_string())).unwrap();
+            fixture.shirts.store.apply(&record);
+        }
+        fixture.shirts.publish();
+        let initial = format!("{SHIRTS}?watch=true&timeoutSeconds=60");
+        for path in [format!("{SHIRTS}?includeObject=None"), initial, watch_from(100)] {
+            let mut body = get_in(&fixture, &user("reader"), &path, TABLE).await.into_body();
+            let (mut polls, mut rows) = (0, 0);
+            while rows < ROWS {
+                let frame = poll_fn(|context| {
+                    polls += 1;
+                    Pin::new(&mut body).poll_frame(context)
+                });
+                let frame = timeout(PATIENCE, frame).await.expect("more rows").expect("more rows").unwrap();
+                rows += String::from_utf8_lossy(frame.data_ref().unwrap()).matches("\"cells\"").count();
+            }
+            assert!(polls >= ROWS / 2, "{what}: {path}: {rows} rows in {polls} turns");
+        }
+    }
 }
 
 /// Takes all permits, and lets one request after the other come to the object that `put` adds.

@@ -154,6 +154,8 @@ fn follow_step<'s>(
     let properties = schema["properties"].as_object();
     let is_list = schema["type"] == "array" || schema.get("items").is_some();
     let to = |schema: Option<&'s Value>| vec![(schema, step.into())];
+    // The schema of the members that `properties` does not name: `None` if there are no others, and `Some(None)` if the
+    // schema does not describe them.
     let additional = match &schema["additionalProperties"] {
         Value::Bool(true) => Some(None),
         open @ Value::Object(_) => Some(Some(open)),

@@ -3,20 +3,25 @@
 use super::template::{JsonPath, Literal, PathNode, Steps, Test};
 
 /// The maximum number of ways in which a template that is cheap reads a value. `['a','b']` has two.
-const MOST_WAYS: usize = 4;
+pub const MOST_WAYS: usize = 4;
 
 /// The maximum length of a text in a template that is cheap, in bytes. A filter compares it with each element.
 const LONGEST_TEXT: usize = 256;
 
 impl JsonPath {
-    /// Whether the evaluation reads each byte of an object only a few times. If not, it may take up to a quarter of a
-    /// second for any object ([`super::search::Search`] has the bound), and must not run between other work.
-    pub fn is_cheap(&self) -> bool {
-        self.actions.iter().all(|action| ways(action).is_some_and(|ways| ways <= MOST_WAYS))
+    /// The number of ways in which the evaluation reads each value of an object, if these are few. `None`: the
+    /// evaluation may take up to a quarter of a second for any object ([`super::search::Search`] has the bound), and
+    /// must not run between other work.
+    pub fn ways_if_cheap(&self) -> Option<usize> {
+        self.actions.iter().try_fold(0, |sum: usize, action| {
+            let ways = ways(action).filter(|ways| *ways <= MOST_WAYS)?;
+            Some(sum.saturating_add(ways))
+        })
     }
 }
 
-/// The number of ways in which these steps read a value. `None` if it has no bound that is independent of the object.
+/// The number of ways in which these steps read a value. `None` if it has no bound that is independent of the object,
+/// or if a text or name in the steps is longer than [`LONGEST_TEXT`].
 fn ways(list: &Steps) -> Option<usize> {
     let mut all: usize = 1;
     for node in list {
@@ -32,6 +37,7 @@ fn ways(list: &Steps) -> Option<usize> {
                     Test::Exists => None,
                     Test::Compares(_, right) | Test::Unknown(right) => Some(right),
                 };
+                // Each side reads the element by itself, and the more expensive one counts.
                 let left = ways(&filter.left)?;
                 left.max(right.map_or(Some(1), ways)?)
             }

@@ -27,6 +27,7 @@ mod template;
 mod unquote;
 
 pub use columns::unreadable_columns;
+pub use cost::MOST_WAYS;
 pub use template::Literal;
 pub use template::{InvalidTemplate, JsonPath};
 pub(in crate::extract) use template::{PathNode, Slice, SliceEnd};

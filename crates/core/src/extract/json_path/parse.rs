@@ -137,6 +137,7 @@ fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, Inv
         if letter == '\n' {
             break;
         }
+        // As in client-go, a quote after a backslash does not end the text, even if that backslash is escaped itself.
         if letter == mark && before != '\\' {
             let text_of = unquote(&text[1..place], mark).ok_or(InvalidTemplate::Escape)?;
             list.push(PathNode::Literal(Literal::Text(text_of)));
@@ -171,7 +172,7 @@ fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str
 fn slice(text: &str) -> Option<Slice> {
     let text = if text == "*" { ":" } else { text };
     let mut numbers = text.split(':');
-    // Whether the number is present, and its value if it is not empty.
+    // `None`: not a number. `Some(None)`: no number is left. `Some(Some(None))`: the number is empty.
     let mut number = || match numbers.next() {
         None => Some(None),
         Some("") => Some(Some(None)),

@@ -20,6 +20,7 @@ fn steps_read_pruned(list: &Steps, places: &mut Vec<&Prune>) -> bool {
                 let Some(inside) = inner_prunes(parts) else { return true };
                 *places = inside;
             }
+            PathNode::Wildcard if places.iter().any(|place| place.keeps_named_only()) => return true,
             PathNode::Wildcard => {
                 let parts = places.iter().flat_map(|place| place.parts()).map(|(_, part)| part).collect();
                 let Some(inside) = inner_prunes(parts) else { return true };

@@ -13,6 +13,8 @@ use crate::json::tree::{NodeId, NodeKind, Tree};
 /// in the object, and upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
 pub struct Search<'t, 'b> {
     tree: &'t Tree<'b>,
+    /// How many values may be visited.
+    most: usize,
     /// How many more values may be visited.
     left: usize,
     /// The maximum number of values that one step may find.
@@ -40,7 +42,7 @@ const VISITS_PER_BYTE: usize = 32;
 const MOST_VISITS: usize = 1 << 23;
 
 /// The bytes of a number, or of a text without escapes, that can be read in the time of a visit.
-const BYTES_OF_A_VISIT: usize = 16;
+pub const BYTES_OF_A_VISIT: usize = 16;
 
 /// The visits that are counted for a list without steps, such as `@` in a filter. A filter with it tests an element
 /// without any other visit, and one list can be reached in very many ways.
@@ -65,8 +67,8 @@ impl<'t, 'b> Search<'t, 'b> {
     /// A search for the cells of one row.
     pub fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
         let bytes = tree.bytes(tree.root()).len();
-        let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
-        Search { tree, left, most_held: bytes.max(LEAST_HELD) }
+        let most = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
+        Search { tree, most, left: most, most_held: bytes.max(LEAST_HELD) }
     }
 
     /// How many more values may be visited.
@@ -75,8 +77,13 @@ impl<'t, 'b> Search<'t, 'b> {
         self.left
     }
 
-    /// The first result of a template. `None` if there is none, on an error, or if all searches together have visited
-    /// too many values.
+    /// How many values were visited.
+    pub fn visits(&self) -> usize {
+        self.most - self.left
+    }
+
+    /// The first result of the first action of a template. `None` if there is none, if any action is an error, or if
+    /// all searches together have visited too many values.
     pub fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
         let mut first = None;
         for (index, action) in path.actions().iter().enumerate() {
@@ -131,6 +138,7 @@ impl<'t, 'b> Search<'t, 'b> {
                     }
                     found.truncate(kept);
                 }
+                // As in client-go, a text is one result, and any other literal is one for each value before it.
                 PathNode::Literal(literal @ Literal::Text(_)) => {
                     found.clear();
                     found.push(FoundValue::Literal(literal));
@@ -153,6 +161,7 @@ impl<'t, 'b> Search<'t, 'b> {
                     *found = all;
                 }
                 PathNode::Range => return Err(SearchError::Final),
+                // client-go returns no values with this error, and all values so far with that of an unknown word.
                 PathNode::Word(Word::End) => {
                     found.clear();
                     return Err(SearchError::Unfit);
@@ -172,6 +181,7 @@ impl<'t, 'b> Search<'t, 'b> {
         let mut member = self.tree.first(id);
         while let Some(id) = member {
             let (is_same, read) = self.tree.compare_key(id, name);
+            // The comparison of a long name counts as several visits.
             self.visit(1 + read / BYTES_OF_A_VISIT)?;
             if is_same {
                 return Ok(Some(FoundValue::Node(id)));
@@ -207,7 +217,8 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
-    /// All descendants that are not empty: containers before their content, and strings.
+    /// The values and all their descendants that are containers or strings and not empty: containers before their
+    /// content. Numbers, booleans and null are left out, as in client-go.
     fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         // The next sibling on each level; objects are too deep for recursion.
@@ -258,7 +269,7 @@ impl<'t, 'b> Search<'t, 'b> {
             let length = self.tree.children(id).count();
             self.visit(length)?;
             let Some((first, end)) = bounds(slice, length)? else {
-                // A slice without elements selects none of a further list either.
+                // As in client-go, an empty slice ends the step: lists after this one are not read.
                 return Ok(found);
             };
             let step = match slice.step {
@@ -288,6 +299,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 match self.passes(filter, id) {
                     Ok(true) => self.add(&mut found, FoundValue::Node(id))?,
                     Ok(false) => {}
+                    // client-go returns the elements that passed so far with this error.
                     Err(SearchError::Incomparable) => {
                         *values = found;
                         return Err(SearchError::Unfit);
@@ -321,7 +333,8 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(scalar(self.tree, value))
     }
 
-    /// Whether an element passes the filter. An error if it cannot be decided.
+    /// Whether an element passes the filter. False if a side of a comparison has no result. An error if a side has
+    /// several results, or if the two cannot be compared.
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, SearchError> {
         let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
@@ -379,6 +392,7 @@ fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Search
     if first < 0 {
         first += length;
     }
+    // The index -1 has the end 0, which means the end of the list.
     if end < 0 || (end == 0 && slice.end == SliceEnd::Next) {
         end += length;
     }

@@ -1,6 +1,7 @@
 //! Go's escapes in quotes (strconv `UnquoteChar`). They make bytes, not always UTF-8.
 
-/// The text between two quotes, with its escapes resolved. `mark` is the quote. `None` if an escape is not valid.
+/// The text between two quotes, with its escapes resolved. `mark` is the quote. `None` if an escape is not valid, or if
+/// the text has the quote itself.
 pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut letters = text.chars();

@@ -104,7 +104,14 @@ fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
         ("v:", value) => match serde_json::from_str(value).ok()? {
             // An element with members may have one that is pruned.
             Value::Array(_) | Value::Object(_) => None,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => inside,
+            // A value without members: pruned if only members are kept.
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                if prune.keeps_named_only() {
+                    None
+                } else {
+                    inside
+                }
+            }
         },
         ("i:", _) => inside,
         _ => None,

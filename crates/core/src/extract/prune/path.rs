@@ -1,10 +1,10 @@
-//! The grammar of pruned paths: `.spec.secret`, `.metadata.annotations['example.com/key']`.
+//! The grammar of pruned and kept paths: `.spec.secret`, `.metadata.annotations['example.com/key']`.
 //!
 //! A path has one name for each level. The name follows a dot, or is in brackets and quotes if it has a dot, a bracket
 //! or a quote itself. There is no escape, so a name cannot have both kinds of quotes. Lists have no step: a path
 //! continues in each of their elements.
 
-/// The reason why a path cannot be pruned.
+/// The reason why a path cannot be pruned or kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     /// The path does not start with a dot.
@@ -73,6 +73,15 @@ pub fn names(path: &str) -> Result<Vec<String>, InvalidPath> {
         names.push(name.to_owned());
         at += length;
     }
+    Ok(names)
+}
+
+/// Parses a path to prune to its names.
+///
+/// # Errors
+/// As [`names`], and [`InvalidPath::Required`] for a path that cannot be pruned.
+pub fn prunable_names(path: &str) -> Result<Vec<String>, InvalidPath> {
+    let names = names(path)?;
     if is_required(&names) { Err(InvalidPath::Required) } else { Ok(names) }
 }
 

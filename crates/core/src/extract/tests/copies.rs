@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
 use crate::extract::prune::copies::ANNOTATIONS;
-use crate::extract::prune::path::{InvalidPath, names};
+use crate::extract::prune::path::{InvalidPath, names, prunable_names};
 use crate::extract::trie::PathStep;
 use fieldcache_testing::nested::{MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
@@ -55,7 +55,10 @@ fn paths_are_parsed_or_rejected_with_a_reason() {
     ];
     for (path, expected) in rows {
         let expected = expected.map(|names| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        assert_eq!(names(path), expected, "{path}");
+        assert_eq!(prunable_names(path), expected, "{path}");
+        let is_kept = expected.is_ok() || expected == Err(InvalidPath::Required);
+        assert_eq!(names(path).is_ok(), is_kept, "{path}: any part can be kept");
+        assert_eq!(Prune::with_kept([], [".spec.ok", path]).is_ok(), is_kept, "{path}");
         assert_eq!(Prune::new([".spec.ok", path]).is_ok(), expected.is_ok(), "{path}");
     }
 }
@@ -125,6 +128,11 @@ fn copies_are_pruned_with_their_data_and_only_then() {
     assert_eq!(pruned(&[], &object), object, "without a path nothing goes");
     let elsewhere = json!({"spec": {"metadata": object["metadata"]}, "metadata": {"name": "n"}});
     assert_eq!(pruned(&[".spec.secret"], &elsewhere), elsewhere, "embedded metadata is not the object's own");
+    let kept = Prune::with_kept([], [".spec.color", ".metadata.managedFields", ".metadata.annotations"]).unwrap();
+    let kept: Value = serde_json::from_slice(&kept.apply(object.to_string().as_bytes(), []).unwrap().0).unwrap();
+    assert_eq!(kept["metadata"]["annotations"].get(APPLIED), None, "kept annotations hold no copy");
+    let fields = kept["metadata"]["managedFields"].to_string();
+    assert!(fields.contains("f:color") && !fields.contains("f:secret") && !fields.contains("f:list"), "{fields}");
     assert_eq!(pruned(&[".metadata.managedFields"], &object)["metadata"]["managedFields"], Value::Null);
     let fields = pruned(&[".metadata.managedFields.fieldsV1.f:spec.f:color"], &object);
     assert_eq!(fields["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].get("f:color"), None, "a path in them");

@@ -335,7 +335,7 @@ fn long_names_and_literals_count_among_the_visits() {
     ] {
         let tree = Tree::read(object.as_bytes()).unwrap();
         let path = JsonPath::parse(&path).unwrap();
-        assert!(!path.is_cheap(), "{what}");
+        assert_eq!(path.ways_if_cheap(), None, "{what}");
         let mut search = Search::new(&tree);
         let before = search.left();
         search.first(&path);
@@ -356,10 +356,10 @@ fn usual_paths_are_cheap() {
         ".spec['a','b']",
         ".spec.rules[*].http.paths[*].backend",
     ] {
-        assert!(JsonPath::parse(path).unwrap().is_cheap(), "{path}");
+        assert!(JsonPath::parse(path).unwrap().ways_if_cheap().is_some(), "{path}");
     }
     for path in ["..name", ".a[0,0][0,0][0,0]", ".a[?(@..b)]", ".a['a','b','c','d','e']"] {
-        assert!(!JsonPath::parse(path).unwrap().is_cheap(), "{path}");
+        assert_eq!(JsonPath::parse(path).unwrap().ways_if_cheap(), None, "{path}");
     }
 }
 
@@ -409,6 +409,24 @@ fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
         let path = JsonPath::parse(path).unwrap();
         assert_eq!(path.reads_pruned(&prune), expected, "{path:?}");
         assert!(!path.reads_pruned(&Prune::default()), "nothing is left out: {path:?}");
+    }
+    let kept = Prune::with_kept([".spec.size"], [".spec", ".status.conditions.type"]).unwrap();
+    for (path, expected) in [
+        (".spec.color", false),
+        (".spec.size", true),
+        (".spec.*", true),
+        (".metadata.name", false),
+        (".metadata.creationTimestamp", true),
+        (".metadata.*", true),
+        (".status.phase", true),
+        (".status.conditions[*].type", false),
+        (".status.conditions[0].status", true),
+        (".status.conditions[?(@.status==\"True\")].type", true),
+        (".status.conditions.*", true),
+        ("..type", true),
+        (".other", true),
+    ] {
+        assert_eq!(JsonPath::parse(path).unwrap().reads_pruned(&kept), expected, "with kept paths: {path:?}");
     }
     let many = JsonPath::parse(&".*['a','b']".repeat(1_000)).unwrap();
     assert!(many.reads_pruned(&prune));

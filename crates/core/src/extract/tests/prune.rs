@@ -37,6 +37,68 @@ fn named_parts_are_removed_and_the_rest_keeps_its_bytes() {
     }
 }
 
+#[test]
+fn kept_parts_remain_and_everything_else_is_removed() {
+    let always =
+        r#""apiVersion":"v1","kind":"Shirt","metadata":{"name":"n","namespace":"a","uid":"u","resourceVersion":"7"}"#;
+    let rows = [
+        (&[".a"][..], &[][..], r#""a":{"b":[1]},"c":2"#, r#","a":{"b":[1]}"#, "a member with all that is in it"),
+        (&[".a.b"], &[], r#""a":{"b":1,"c":2},"b":3"#, r#","a":{"b":1}"#, "a part of a member"),
+        (&[".a.b"], &[], r#""a":[{"b":1,"c":2},{"c":3}]"#, r#","a":[{"b":1},{}]"#, "in each element of a list"),
+        (
+            &[".a.b"],
+            &[],
+            r#""a":[1,{"b":1},"t",[{"b":2,"c":3},null],null]"#,
+            r#","a":[{"b":1},[{"b":2}]]"#,
+            "not the other elements",
+        ),
+        (&[".a.b"], &[], r#""a":"b","c":{}"#, "", "a text has no kept member"),
+        (&[".a.b", ".a"], &[], r#""a":{"b":1,"c":2}"#, r#","a":{"b":1,"c":2}"#, "the wider path wins"),
+        (&[".a", ".a.b"], &[], r#""a":{"b":1,"c":2}"#, r#","a":{"b":1,"c":2}"#, "in either order"),
+        (&[".a"], &[".a.b"], r#""a":{"b":1,"c":2},"b":3"#, r#","a":{"c":2}"#, "without what is pruned"),
+        (&[".a.b"], &[".a"], r#""a":{"b":1}"#, "", "a pruned part is not kept"),
+        (
+            &[".a.b"],
+            &[".b", ".a.c"],
+            r#""a":{"b":1,"c":2},"b":3"#,
+            r#","a":{"b":1}"#,
+            "what is not kept is pruned already",
+        ),
+        (&[".x"], &[], r#""a":1"#, "", "what is not there"),
+    ];
+    for (kept, pruned, rest, expected, why) in rows {
+        let prune = Prune::with_kept(pruned.iter().copied(), kept.iter().copied()).unwrap();
+        let found = prune.apply(format!("{{{always},{rest}}}").as_bytes(), []).unwrap().0;
+        assert_eq!(String::from_utf8(found).unwrap(), format!("{{{always}{expected}}}"), "{why}");
+    }
+    let metadata = br#"{"metadata":{"labels":{"a":"1","b":"2"},"annotations":{"x":"y"},"name":"n"}}"#;
+    for (kept, expected) in [
+        (&[".spec"][..], r#"{"metadata":{"name":"n"}}"#),
+        (&[".metadata.labels.a"], r#"{"metadata":{"labels":{"a":"1"},"name":"n"}}"#),
+        (&[".metadata"], r#"{"metadata":{"labels":{"a":"1","b":"2"},"annotations":{"x":"y"},"name":"n"}}"#),
+    ] {
+        let found = Prune::with_kept([], kept.iter().copied()).unwrap().apply(metadata, []).unwrap().0;
+        assert_eq!(String::from_utf8(found).unwrap(), expected, "{kept:?}");
+    }
+}
+
+#[test]
+fn a_label_is_hidden_unless_it_is_shown_whole() {
+    let rows = [
+        (&[][..], &[".spec"][..], false, "labels are not pruned"),
+        (&[".spec"], &[], true, "labels are not kept"),
+        (&[".metadata"], &[], false, "all metadata"),
+        (&[".metadata.labels"], &[], false, "all labels"),
+        (&[".metadata.labels['app']"], &[], false, "this label"),
+        (&[".metadata.labels['app'].x"], &[], true, "a part of it, which it does not have"),
+        (&[".metadata.labels['tier']"], &[], true, "another label"),
+    ];
+    for (kept, pruned, expected, why) in rows {
+        let prune = Prune::with_kept(pruned.iter().copied(), kept.iter().copied()).unwrap();
+        assert_eq!(prune.hides_label("app"), expected, "{why}");
+    }
+}
+
 pub(super) fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!(1)), Just(json!("t")), Just(json!(null)), Just(json!(true))];
     leaf.prop_recursive(4, 40, 4, |inside| {
@@ -82,6 +144,53 @@ proptest! {
             without(&mut expected, &names);
         }
         prop_assert_eq!(serde_json::from_slice::<Value>(&found).unwrap(), expected, "{:?}", texts);
+    }
+}
+
+/// The reference implementation of kept paths: the value with only what lies on one of these paths; `None` if nothing
+/// of it does.
+fn only(value: &Value, paths: &[&[&str]]) -> Option<Value> {
+    if paths.iter().any(|names| names.is_empty()) {
+        return Some(value.clone());
+    }
+    match value {
+        Value::Array(items) => Some(items.iter().filter_map(|item| only(item, paths)).collect()),
+        Value::Object(members) => {
+            let kept = members.iter().filter_map(|(name, member)| {
+                let rest: Vec<&[&str]> =
+                    paths.iter().filter(|names| names[0] == name).map(|names| &names[1..]).collect();
+                (!rest.is_empty()).then(|| only(member, &rest)).flatten().map(|member| (name.clone(), member))
+            });
+            Some(Value::Object(kept.collect()))
+        }
+        _ => None,
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_are_kept_as_values_are(
+        value in values(),
+        kept in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 1..4),
+        pruned in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..3),
+    ) {
+        let texts = |paths: &[Vec<&str>]| -> Vec<String> {
+            paths.iter().map(|names| format!(".{}", names.join("."))).collect()
+        };
+        let (kept_texts, pruned_texts) = (texts(&kept), texts(&pruned));
+        let prune =
+            Prune::with_kept(pruned_texts.iter().map(String::as_str), kept_texts.iter().map(String::as_str)).unwrap();
+        let object = json!({"a": value, "b": {"a": value}, "kind": "x"});
+        let found = prune.apply(object.to_string().as_bytes(), []).unwrap().0;
+        let mut paths: Vec<&[&str]> = kept.iter().map(Vec::as_slice).collect();
+        paths.push(&["kind"]);
+        let mut expected = only(&object, &paths).unwrap();
+        for names in &pruned {
+            without(&mut expected, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>());
+        }
+        prop_assert_eq!(
+            serde_json::from_slice::<Value>(&found).unwrap(), expected, "kept {:?}, pruned {:?}", kept_texts, pruned_texts
+        );
     }
 }
 
@@ -170,8 +279,16 @@ fn a_field_that_is_read_from_a_pruned_part_is_not_offered() {
         (".spec.colors", &["spec.color", "spec.size"], "another of a longer name"),
         (".status", &["spec.color", "spec.size"], "something else"),
     ];
-    for (path, expected, why) in rows {
-        let pruned = plan.pruned(&Prune::new([path]).unwrap());
+    let kept = [
+        (".spec.color", &["spec.color"][..], "a kept field alone"),
+        (".spec", &["spec.color", "spec.size"], "what holds both"),
+        (".spec.size.unit", &[], "a part of it is not the field"),
+        (".status", &[], "something else"),
+    ];
+    let rows = rows.map(|(path, expected, why)| (Prune::new([path]), expected, why));
+    let kept = kept.map(|(path, expected, why)| (Prune::with_kept([], [path]), expected, why));
+    for (prune, expected, why) in rows.into_iter().chain(kept) {
+        let pruned = plan.pruned(&prune.unwrap());
         let offered: Vec<&str> = pruned.offered().map(|field| &*field.label).collect();
         assert_eq!(offered, expected, "{why}");
         for field in plan.fields() {

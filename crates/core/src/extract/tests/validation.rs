@@ -366,7 +366,7 @@ fn hints_describe_the_fix() {
         (".spek", "the schema has only \"metadata\", \"spec\", \"status\""),
         (".status.x", "status in the schema has only \"phase\""),
         (".spec.color.x", "spec.color in the schema has no properties"),
-        (".spec.list[0]", "elements of lists and names in brackets are not selectable"),
+        (".spec.list[0]", "list elements are not selectable, and neither are names in brackets"),
         (".spec.", "remove the dot at the end, or add the name of a field"),
         (".spec.obj", "the field is an object; select one of its fields"),
         (".spec.port", "the field is an int-or-string, which has no single type"),

@@ -91,7 +91,14 @@ fn document(prefix: &str) -> (Value, Value) {
 
 #[test]
 fn a_filtered_document_has_the_shown_parts_in_both_forms() {
-    let shown = shirts(Prune::new([".spec.secret", ".spec.steps.token", ".spec.checks.token"]).unwrap());
+    has_the_shown_parts(Prune::new([".spec.secret", ".spec.steps.token", ".spec.checks.token"]).unwrap());
+    has_the_shown_parts(
+        Prune::with_kept([], [".metadata", ".spec.color", ".spec.steps.image", ".spec.checks.image"]).unwrap(),
+    );
+}
+
+fn has_the_shown_parts(prune: Prune) {
+    let shown = shirts(prune);
     let shown_step = json!({"type": "object", "properties": {"image": {"type": "string"}}});
     let (paths, definitions) = document("#/definitions/");
     let v2 = json!({"swagger": "2.0", "paths": paths, "definitions": definitions});
