@@ -1,7 +1,8 @@
-//! `make fabric8`: an informer of fabric8's Java client at kube-apiserver, at `serve` and through a View.
+//! `make fabric8`: informers of fabric8's Java client and of the official one, at kube-apiserver, at `serve` and through a
+//! View.
 //!
-//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, so that a run also has to show
-//! that `serve` accepted WebSockets.
+//! That of fabric8 opens every watch by WebSocket. Where that is not supported it watches over HTTP, so that a run also
+//! has to show that `serve` accepted WebSockets. The official client watches over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,8 +30,8 @@ const NAMESPACE: &str = "default";
 /// # Errors
 /// When something that is needed cannot be had, or the informer does not follow what happens.
 pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
-    let informer = java::build()?;
-    say("the informer is built");
+    let informers = java::build()?;
+    say("the informers are built");
     let control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
     let client = control_plane.client();
     let resource = Resource::gadgets(&unique::group("fabric8"));
@@ -48,16 +49,21 @@ pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
         ("serve", kubeconfig(serve.address(), None, None)),
         ("view", tokens.shown(viewed.kubeconfig()?, Some("fieldcache.dev")).await?),
     ];
-    for (name, document) in sides {
-        let file = directory.write(&format!("{name}.kubeconfig"), document.to_string())?;
-        follow(&client, &resource, &start(name, &informer, &resource, &file, &directory)?)
-            .await
-            .with_context(|| format!("the informer at {name}"))?;
-        say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
+    for (program, informer) in informers {
+        for (name, document) in &sides {
+            let file = directory.write(&format!("{name}.kubeconfig"), document.to_string())?;
+            let name = format!("{program}-{name}");
+            follow(&client, &resource, &start(&name, &informer, &resource, &file, &directory)?)
+                .await
+                .with_context(|| format!("the informer of {name}"))?;
+            say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
+        }
+        if program == "fabric8" {
+            let watches = watches_by_code(&serve, &resource.group).await?;
+            ensure!(watches == ["101"], "watches of these codes, and not only by WebSocket: {watches:?}");
+            say("serve: all watches of fabric8 were WebSockets");
+        }
     }
-    let watches = watches_by_code(&serve, &resource.group).await?;
-    ensure!(watches == ["101"], "watches of these codes, and not only by WebSocket: {watches:?}");
-    say("serve: all of its watches were WebSockets");
     Ok(())
 }
 

@@ -38,6 +38,9 @@ const FOREIGN: Header<'static> = ("origin", "https://evil.example.com");
 /// A subprotocol that carries a token.
 const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
 
+/// A token without another subprotocol.
+const ONLY_TOKEN: Header<'static> = ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.YWxpY2U");
+
 /// The Close frame of a client.
 const CLOSE: &[u8] = b"\x88\x80\0\0\0\0";
 
@@ -230,6 +233,10 @@ async fn a_token_in_the_subprotocols_is_a_bearer_token_and_is_not_echoed() {
         let found = response.headers().get("sec-websocket-protocol").map(|value| value.to_str().unwrap());
         assert_eq!(found, echoed, "{what}");
     }
+    let open = Fixture::new();
+    let response = open.send(Method::GET, &watch(), &with(&[OWN, ONLY_TOKEN])).await;
+    let echoed = response.headers().get("sec-websocket-protocol");
+    assert_eq!((response.status().as_u16(), echoed), (101, None), "without authentication, the token is only removed");
     let plain = [("sec-websocket-protocol", &*format!("x, {alice}"))];
     assert_eq!(fixture.get_with(&watch(), &plain).await.code, 401, "only of a request for a WebSocket");
 }

@@ -107,6 +107,11 @@ async fn a_client_may_send_some_bytes_at_once_and_few_all_the_time() {
     }
 }
 
+/// What comes before a (paused) hour is over.
+async fn soon<Output>(coming: impl Future<Output = Output>) -> Output {
+    timeout(Duration::from_secs(3600), coming).await.expect("it does not come")
+}
+
 /// The other end of a served body.
 struct Peer {
     io: DuplexStream,
@@ -131,15 +136,15 @@ impl Peer {
     /// Everything that comes until the end.
     async fn rest(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        self.io.read_to_end(&mut rest).await.unwrap();
+        soon(self.io.read_to_end(&mut rest)).await.unwrap();
         drop(self.io);
-        self.serving.await.unwrap();
+        soon(self.serving).await.unwrap();
         rest
     }
 
     async fn expect(&mut self, expected: &[u8]) {
         let mut found = vec![0; expected.len()];
-        self.io.read_exact(&mut found).await.unwrap();
+        soon(self.io.read_exact(&mut found)).await.unwrap();
         assert_eq!(found, expected);
     }
 }
