@@ -1,5 +1,5 @@
-//! `make fabric8`: informers of fabric8's Java client and of the official one, at kube-apiserver, at `serve` and through a
-//! View.
+//! `make fabric8`: informers of fabric8's Java client and of the official one, at kube-apiserver, at `serve` and
+//! through a View.
 //!
 //! That of fabric8 opens every watch by WebSocket. Where that is not supported it watches over HTTP, so that a run also
 //! has to show that `serve` accepted WebSockets. The official client watches over HTTP.

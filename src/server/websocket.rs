@@ -1,9 +1,9 @@
-//! Watches over WebSocket: the handshake, as kube-apiserver makes it (apiserver `endpoints/handlers/watch.go`, HandleWS,
-//! and golang.org/x/net `websocket`).
+//! Watches over WebSocket: the handshake, as kube-apiserver makes it (apiserver `endpoints/handlers/watch.go`,
+//! HandleWS, and golang.org/x/net `websocket`).
 //!
-//! The handlers of watches know nothing of it, except that they do not compress. They respond with a body of events, and
-//! errors are ordinary responses. [`accept`] converts the response: its code becomes 101, and its body the frames of
-//! [`crate::wire::messages`]. This includes the response to a watch that was forwarded over HTTP.
+//! The handlers of watches know nothing of it, except that they do not compress. They respond with a body of events,
+//! and errors are ordinary responses. [`accept`] converts the response: its code becomes 101, and its body the frames
+//! of [`crate::wire::messages`]. This includes the response to a watch that was forwarded over HTTP.
 //! [`crate::transport::websocket`] sends the frames.
 //!
 //! Browsers do not restrict WebSockets to the site of a page, and they send client certificates with them. So a page of

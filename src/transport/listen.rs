@@ -128,8 +128,8 @@ pub trait Answers: Send + Sync + 'static {
     type Body: ResponseBody;
 
     /// Returns the response to a request of a connection. Errors are responses too. After a response with status 101,
-    /// which is permitted if the request has the extension [`OnUpgrade`], the connection is a WebSocket. The body of the
-    /// response is then the frames that it carries.
+    /// which is permitted if the request has the extension [`OnUpgrade`], the connection is a WebSocket. The body of
+    /// the response is then the frames that it carries.
     fn answer(
         &self,
         connection: &ConnectionState,

@@ -153,7 +153,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_event_is_a_message_however_it_arrives(lengths in vec(0usize..70_000, 1..6), sizes in vec(1usize..80_000, 1..20)) {
+        fn an_event_is_a_message_however_it_arrives(
+            lengths in vec(0usize..70_000, 1..6),
+            sizes in vec(1usize..80_000, 1..20),
+        ) {
             for format in [EventFormat::Lines, EventFormat::Lengths { left: None }] {
                 let (opcode, is_lines) = if format == EventFormat::Lines { (1, true) } else { (2, false) };
                 let events: Vec<Vec<u8>> = lengths

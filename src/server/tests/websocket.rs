@@ -26,6 +26,9 @@ use crate::wire::body::Body;
 
 type Header<'a> = (&'a str, &'a str);
 
+/// Subprotocols, other headers, the code, the subprotocol that is echoed, and a message.
+type TokenRow<'a> = (&'a [&'a str], &'a [Header<'a>], u16, Option<&'a str>, &'a str);
+
 const UPGRADE: [Header<'static>; 4] = [
     ("connection", "keep-alive, Upgrade"),
     ("upgrade", "WebSocket"),
@@ -200,21 +203,26 @@ async fn a_token_in_the_subprotocols_is_a_bearer_token_and_is_not_echoed() {
     let settings = Settings { access: Some(cluster.access()), ..Settings::default() };
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let alice = format!("{TOKEN}YWxpY2U");
-    let bearer = |user: &str| [("authorization".to_owned(), format!("Bearer {user}"))];
-    let rows: [(&[&str], Vec<(String, String)>, u16, Option<&str>, &str); 13] = [
-        (&["x", &alice], vec![], 101, Some("x"), "the token of alice"),
-        (&[&alice, "x"], vec![], 101, Some("x"), "before the other one"),
-        (&[&format!("{alice}, x")], vec![], 101, Some("x"), "in one header"),
-        (&["x", &alice, "y"], vec![], 400, None, "with two others"),
-        (&[&alice], vec![], 401, None, "without another one"),
-        (&["x", &alice, &alice], vec![], 401, None, "twice"),
-        (&["x", &format!("{TOKEN}YWxpY2U=")], vec![], 401, None, "with padding"),
-        (&["x", &format!("{TOKEN}_w")], vec![], 401, None, "not UTF-8"),
-        (&["x", &format!("{TOKEN}YWxpY2UgYm9i")], vec![], 401, None, "two words"),
-        (&["x", &format!("{TOKEN}d3Jvbmc")], vec![], 401, None, "an invalid one"),
-        (&["x", &format!("{TOKEN}bWFsbG9yeQ")], vec![], 403, None, "the token of mallory"),
-        (&["x"], vec![], 401, None, "no token"),
-        (&["x", &format!("{TOKEN}d3Jvbmc")], bearer("alice").into(), 101, Some("x"), "beside that of the header"),
+    let rows: [TokenRow<'_>; 13] = [
+        (&["x", &alice], &[], 101, Some("x"), "the token of alice"),
+        (&[&alice, "x"], &[], 101, Some("x"), "before the other one"),
+        (&[&format!("{alice}, x")], &[], 101, Some("x"), "in one header"),
+        (&["x", &alice, "y"], &[], 400, None, "with two others"),
+        (&[&alice], &[], 401, None, "without another one"),
+        (&["x", &alice, &alice], &[], 401, None, "twice"),
+        (&["x", &format!("{TOKEN}YWxpY2U=")], &[], 401, None, "with padding"),
+        (&["x", &format!("{TOKEN}_w")], &[], 401, None, "not UTF-8"),
+        (&["x", &format!("{TOKEN}YWxpY2UgYm9i")], &[], 401, None, "two words"),
+        (&["x", &format!("{TOKEN}d3Jvbmc")], &[], 401, None, "an invalid one"),
+        (&["x", &format!("{TOKEN}bWFsbG9yeQ")], &[], 403, None, "the token of mallory"),
+        (&["x"], &[], 401, None, "no token"),
+        (
+            &["x", &format!("{TOKEN}d3Jvbmc")],
+            &[("authorization", "Bearer alice")],
+            101,
+            Some("x"),
+            "beside that of the header",
+        ),
     ];
     for (protocols, headers, code, echoed, what) in rows {
         let mut request = Request::builder().uri(watch()).header("host", "127.0.0.1:8181");
@@ -222,8 +230,8 @@ async fn a_token_in_the_subprotocols_is_a_bearer_token_and_is_not_echoed() {
         for (name, value) in with(&[FOREIGN]) {
             request = request.header(name, value);
         }
-        for (name, value) in &headers {
-            request = request.header(name, value);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         for protocol in protocols {
             request = request.header("sec-websocket-protocol", *protocol);

@@ -18,6 +18,9 @@ use crate::wire::body::Body;
 
 const MASK: [u8; 4] = [1, 2, 3, 4];
 
+/// What the reader of a client's frames returns.
+type Read = Result<Option<ClientSignal>, CloseCode>;
+
 /// A frame of a client, with a head of these two bytes and a mask.
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
@@ -51,7 +54,7 @@ async fn frames_of_clients_are_read_as_the_protocol_says() {
     let ping = |payload: &[u8]| Ok(Some(ClientSignal::Ping(payload.to_vec())));
     let invalid = Err(CloseCode::ProtocolError);
     let fragments = [masked(0x01, b"a"), masked(0x89, b"p"), masked(0x80, b"b"), masked(0x88, b"")].concat();
-    let rows: [(&str, Vec<u8>, Result<Option<ClientSignal>, CloseCode>); 19] = [
+    let rows: [(&str, Vec<u8>, Read); 19] = [
         ("text", masked(0x81, b"hello"), Ok(None)),
         ("bytes", masked(0x82, &[0; 300]), Ok(None)),
         ("PONG", masked(0x8a, b"x"), Ok(None)),

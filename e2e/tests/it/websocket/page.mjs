@@ -1,7 +1,7 @@
 // Watches as a web page does: with the `ws` package, an Origin, and a token as subprotocol.
 //
-// Arguments: the folder of the packages, the URL, the Origin, the file of the authority, the token. It says on its standard
-// output, a JSON document a line, the chosen subprotocol, each event, and how the watch ended.
+// Arguments: the folder of the packages, the URL, the Origin, the file of the authority, the token. It says on its
+// standard output, a JSON document a line, the chosen subprotocol, each event, and how the watch ended.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
