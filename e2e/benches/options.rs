@@ -38,6 +38,7 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
       placement     where one of 1,000 pods may run among 150,000, beside 500 updates a second and kube-scheduler's plugins
       consumer      time, CPU, memory and bytes of real clients that keep 100,000 Pods or shirts, directly and through
                     fieldcache, and the same for 5 minutes of updates; most of an hour, so only when it is named
+      consumer-less the clients of this row that receive less: objects without managed fields, or a View of five fields
   --quick          10,000 objects, no ten times more, fewer rounds: a trial of minutes, no measurement
   --objects N      objects of the corpora (default 100000)
   --text T         of the shirts beside kube-apiserver: varied (default) or repeated
@@ -50,7 +51,7 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
                    (perf record -g -p PID is smaller, but its stacks end where there are no frame pointers)";
 
 /// Names of the rows, in the order of the report.
-pub(crate) const ROWS: [&str; 20] = [
+pub(crate) const ROWS: [&str; 21] = [
     "list-field",
     "list-none",
     "list-labels",
@@ -71,6 +72,7 @@ pub(crate) const ROWS: [&str; 20] = [
     "reconnect",
     "placement",
     "consumer",
+    "consumer-less",
 ];
 
 /// What to do.
@@ -94,7 +96,7 @@ impl Options {
     /// Reads arguments.
     pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> Result<Options> {
         let mut options = Options {
-            rows: ROWS.into_iter().filter(|row| *row != "consumer").collect(),
+            rows: ROWS.into_iter().filter(|row| !row.starts_with("consumer")).collect(),
             objects: 100_000,
             text: Text::Varied,
             rounds: 5,

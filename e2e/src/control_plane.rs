@@ -130,6 +130,12 @@ impl ControlPlane {
         &self.endpoint
     }
 
+    /// The certificate of the administrator.
+    #[must_use]
+    pub fn administrator(&self) -> &Identity {
+        &self.administrator
+    }
+
     /// A new client of kube-apiserver as the administrator; one a test, for it belongs to the test's runtime.
     #[must_use]
     pub fn client(&self) -> Client {

@@ -41,23 +41,32 @@ impl Viewed {
     /// # Errors
     /// When something that is needed cannot be had.
     pub async fn create(control_plane: &ControlPlane, resources: &[(&str, &str)], consistency: &str) -> Result<Viewed> {
+        let shown: Vec<Value> =
+            resources.iter().map(|(group, plural)| json!({ "group": group, "resource": plural })).collect();
+        Box::pin(Viewed::with_resources(control_plane, &shown, consistency)).await
+    }
+
+    /// Starts it for these resources of the View, with `group` and `resource`. `consistency` is that of the View.
+    ///
+    /// # Errors
+    /// When something that is needed cannot be had.
+    pub async fn with_resources(control_plane: &ControlPlane, shown: &[Value], consistency: &str) -> Result<Viewed> {
         let client = control_plane.client();
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         kubectl.succeed(&["apply", "--server-side", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../crds")]).await?;
         let folder = RunDirectory::create("viewed")?;
         let arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned);
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
-        let named = |(group, plural): &(&str, &str)| json!({ "group": group, "resource": plural });
         let view = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": VIEW },
-            "spec": { "resources": resources.iter().map(named).collect::<Vec<_>>(), "consistency": consistency },
+            "spec": { "resources": shown, "consistency": consistency },
         });
-        let caches = resources.iter().map(|resource| {
-            let (group, plural) = resource;
+        let caches = shown.iter().map(|resource| {
+            let [group, plural] = ["group", "resource"].map(|member| resource[member].as_str().unwrap_or_default());
             let dot = if group.is_empty() { "" } else { "." };
             json!({
                 "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
-                "metadata": { "name": format!("{plural}{dot}{group}") }, "spec": named(resource),
+                "metadata": { "name": format!("{plural}{dot}{group}") }, "spec": { "group": group, "resource": plural },
             })
         });
         let path = |kind: &str| format!("/apis/fieldcache.dev/v1alpha1/{kind}");
@@ -73,6 +82,14 @@ impl Viewed {
         }
         kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", &format!("view/{VIEW}")]).await?;
         Ok(Viewed { operator, folder })
+    }
+
+    /// A kubeconfig document whose server is the View, with this user.
+    ///
+    /// # Errors
+    /// When the authority of the operator cannot be read.
+    pub fn kubeconfig_of(&self, identity: &Identity) -> Result<Value> {
+        Ok(kubeconfig(&self.base(), Some(&self.authority()?), Some(identity)))
     }
 
     /// A kubeconfig document whose server is the View, without a user.
@@ -95,7 +112,9 @@ impl Viewed {
         std::fs::read_to_string(self.folder.path().join("ca.crt")).context("reading the authority of the operator")
     }
 
-    fn base(&self) -> String {
+    /// The URL of the View.
+    #[must_use]
+    pub fn base(&self) -> String {
         format!("{}/apis/view.fieldcache.dev/v1alpha1/views/{VIEW}/proxy", self.operator.address())
     }
 }

@@ -33,16 +33,22 @@ pub(super) enum Consumer {
     Reflector,
     /// The Python client: list, then watch.
     Python,
+    /// The manager, which requests objects without managed fields.
+    ManagerDrop,
+    /// The manager, beside fieldcache through a View that keeps five fields.
+    ManagerKeep,
 }
 
 impl Consumer {
-    const ALL: [Consumer; 6] = [
+    const ALL: [Consumer; 8] = [
         Consumer::InformerJson,
         Consumer::InformerProtobuf,
         Consumer::Manager,
         Consumer::Metadata,
         Consumer::Reflector,
         Consumer::Python,
+        Consumer::ManagerDrop,
+        Consumer::ManagerKeep,
     ];
 
     /// Those that there are for a resource: custom resources have no protobuf.
@@ -59,12 +65,34 @@ impl Consumer {
             Consumer::Metadata => "metadata informer",
             Consumer::Reflector => "kube-rs reflector",
             Consumer::Python => "Python client",
+            Consumer::ManagerDrop => "controller-runtime manager with drop=metadata.managedFields",
+            Consumer::ManagerKeep => "controller-runtime manager, of fieldcache a View that keeps five fields",
         }
     }
 
-    /// Whether the settings are those of a new project.
-    pub(super) fn is_default(self) -> bool {
-        self != Consumer::InformerJson
+    /// The most that the client may take beside fieldcache, as a multiple of what it takes beside kube-apiserver, and of which figures.
+    /// `None` for a client whose settings are not those of a new project.
+    pub(super) fn target(self) -> Option<(f64, &'static [&'static str])> {
+        match self {
+            Consumer::InformerJson => None,
+            Consumer::ManagerDrop => Some((0.5, &["CPU", "peak", "resting"])),
+            Consumer::ManagerKeep => Some((0.1, &["CPU", "received"])),
+            Consumer::InformerProtobuf
+            | Consumer::Manager
+            | Consumer::Metadata
+            | Consumer::Reflector
+            | Consumer::Python => Some((1.0, &["time", "CPU", "peak", "resting", "received"])),
+        }
+    }
+
+    /// Whether the client requests less than whole objects.
+    pub(super) fn receives_less(self) -> bool {
+        matches!(self, Consumer::ManagerDrop | Consumer::ManagerKeep)
+    }
+
+    /// Whether the client is not to receive changes that it does not show.
+    pub(super) fn is_quiet(self) -> bool {
+        self == Consumer::ManagerKeep
     }
 
     /// Memory that it takes for an object once its store is complete, roughly.
@@ -86,7 +114,8 @@ impl Consumer {
         let form = match self {
             Consumer::InformerJson => "consume-json",
             Consumer::InformerProtobuf => "consume-protobuf",
-            Consumer::Manager => "consume-manager",
+            Consumer::Manager | Consumer::ManagerKeep => "consume-manager",
+            Consumer::ManagerDrop => "consume-manager-drop",
             Consumer::Metadata => "consume-metadata",
             Consumer::Reflector => {
                 // It is built beside this program, as an example: only there it may use what is for tests only.

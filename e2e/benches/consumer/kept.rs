@@ -5,6 +5,7 @@ use e2e::control_plane::ControlPlane;
 use e2e::corpus::load::{pods_into_etcd, shirts_into_etcd};
 use e2e::corpus::pods::Pods;
 use e2e::corpus::shirts::Shirts;
+use serde_json::{Value, json};
 
 /// A corpus of a built-in resource or of a custom one.
 #[derive(Debug, Clone)]
@@ -41,6 +42,20 @@ impl Kept {
         match self {
             Kept::Pods(_) => "/api/v1/pods".to_owned(),
             Kept::Shirts(corpus) => corpus.everywhere(),
+        }
+    }
+
+    /// The resource of a View that keeps five of its fields.
+    pub(super) fn shown(&self) -> Value {
+        match self {
+            Kept::Pods(_) => json!({
+                "group": "", "resource": "pods",
+                "keep": [".metadata.labels", ".spec.nodeName", ".spec.serviceAccountName", ".status.phase", ".status.podIP"],
+            }),
+            Kept::Shirts(corpus) => json!({
+                "group": corpus.group, "resource": "shirts",
+                "keep": [".metadata.labels", ".metadata.creationTimestamp", ".spec.color", ".spec.size", ".spec.material.fabric"],
+            }),
         }
     }
 

@@ -109,7 +109,9 @@ fn line(
         ("received", ratio(through.bytes as f64, direct.bytes as f64)),
     ];
     let higher = |one: (&'static str, f64), other: (&'static str, f64)| if other.1 > one.1 { other } else { one };
-    let (which, worst) = ratios.into_iter().chain(slower).fold(("", 0.0), higher);
+    let target = consumer.target();
+    let counts = |(name, _): &(&'static str, f64)| target.is_none_or(|(_, names)| names.contains(name));
+    let (which, worst) = ratios.into_iter().chain(slower).filter(counts).fold(("", 0.0), higher);
     let measured = format!(
         "{time}CPU {} / {}, peak {} / {}, resting {} / {}, received {} / {}{server}; at most {} times ({which})",
         duration(direct.cpu),
@@ -127,7 +129,12 @@ fn line(
         .figure("direct", figures(direct))
         .figure("through", figures(through))
         .figure("worstRatio", worst);
-    if consumer.is_default() { line.target("≤ 1 time in each figure of the client", worst <= 1.0) } else { line }
+    match target {
+        Some((most, names)) => {
+            line.target(&format!("≤ {} times in {} of the client", number(most), names.join(", ")), worst <= most)
+        }
+        None => line,
+    }
 }
 
 fn figures(cost: &Cost) -> Value {

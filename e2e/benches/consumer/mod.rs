@@ -19,19 +19,20 @@ use anyhow::{Context, Result, ensure};
 use e2e::accounting;
 use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
 use e2e::run_directory::RunDirectory;
+use e2e::viewed::Viewed;
 use serde_json::Value;
 
 use super::options::Options;
 use super::own::{Offered, Own, Tls};
 use super::report::{Report, megabytes};
-use clients::Running;
+use clients::{Consumer, Running};
 use kept::Kept;
 use lines::{Cost, Costs, median};
 use plan::{Run, groups};
 use updates::Waiting;
 
-/// The row of this folder.
-pub(crate) const ROWS: [&str; 1] = ["consumer"];
+/// The rows of this folder: all clients, or those that receive less than whole objects.
+pub(crate) const ROWS: [&str; 2] = ["consumer", "consumer-less"];
 
 /// Objects that change, at most.
 const CHANGED: u64 = 2_000;
@@ -92,12 +93,21 @@ async fn measure(options: &Options, offered: Offered, kept: &Kept, report: &mut 
             kubeconfig: kubeconfig(through, Some(&authority), None),
         },
     ];
+    // The View needs an operator, which is another process with another copy of the objects.
+    let viewed = Box::pin(Viewed::with_resources(&control_plane, &[kept.shown()], "Eventual")).await?;
+    let view = Side {
+        name: "View",
+        process: viewed.operator.process().id(),
+        address: viewed.operator.endpoint().base().to_owned(),
+        kubeconfig: viewed.kubeconfig_of(control_plane.administrator())?,
+    };
     let paths = (0..kept.count().min(CHANGED)).map(|index| kept.path(index)).collect();
     let mut bed = Bed {
         options,
         kept,
         control_plane: &control_plane,
         sides,
+        view,
         directory: &directory,
         paths,
         changes: 0,
@@ -112,6 +122,8 @@ struct Bed<'a> {
     kept: &'a Kept,
     control_plane: &'a ControlPlane,
     sides: [Side; 2],
+    /// fieldcache, for clients of a View.
+    view: Side,
     directory: &'a RunDirectory,
     /// The objects that change.
     paths: Vec<String>,
@@ -125,7 +137,8 @@ struct Bed<'a> {
 impl Bed<'_> {
     async fn all(&mut self, report: &mut Report) -> Result<()> {
         let available = accounting::available_bytes()?;
-        let groups = groups(self.kept, available);
+        let is_chosen = |consumer: &Consumer| self.options.wants(&["consumer"]) || consumer.receives_less();
+        let groups = groups(self.kept, Consumer::for_kept(self.kept).filter(is_chosen), available);
         eprintln!("{} groups of clients, with {} of memory available", groups.len(), megabytes(available));
         for group in groups {
             let mut waiting = Vec::new();
@@ -167,7 +180,7 @@ impl Bed<'_> {
 
     /// Starts a client and waits until its store is complete.
     async fn sync(&self, (consumer, side): Run) -> Result<(Cost, Running)> {
-        let side = &self.sides[side];
+        let side = if consumer == Consumer::ManagerKeep && side == 1 { &self.view } else { &self.sides[side] };
         let directory = self.directory.path().join(format!("{}-{}", side.name, consumer as usize));
         // The output of the last run must not be read again.
         if directory.exists() {

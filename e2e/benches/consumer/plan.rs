@@ -18,10 +18,10 @@ pub(super) type Run = (Consumer, usize);
 /// Groups of clients that fit into this memory, in few groups: the largest first, into the first group that has room.
 ///
 /// A client of each server receives the changes at the same time, unless memory does not suffice for both.
-pub(super) fn groups(kept: &Kept, available: u64) -> Vec<Vec<Run>> {
+pub(super) fn groups(kept: &Kept, consumers: impl Iterator<Item = Consumer>, available: u64) -> Vec<Vec<Run>> {
     let room = available.saturating_sub(RESERVE + kept.count() * kept.server_bytes_an_object());
     let mut units: Vec<(u64, Vec<Run>)> = Vec::new();
-    for consumer in Consumer::for_kept(kept) {
+    for consumer in consumers {
         let size = BASE + kept.count() * consumer.bytes_an_object(kept);
         if 2 * size <= room {
             units.push((2 * size, vec![(consumer, 0), (consumer, 1)]));

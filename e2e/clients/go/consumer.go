@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,7 @@ func (c *counter) follow(ctx context.Context, informer interface {
 func runConsumer(ctx context.Context, form string, chosen *settings) error {
 	counted := &counter{}
 	run := consumeByInformer
-	if form == "consume-manager" {
+	if strings.HasPrefix(form, "consume-manager") {
 		run = consumeByManager
 	}
 	if err := run(ctx, form, chosen, counted); err != nil {
@@ -119,10 +120,15 @@ func consumer(form string, chosen *settings) (cache.SharedIndexInformer, error) 
 	return informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer(), nil
 }
 
-// consumeByManager keeps the objects in the cache of a manager with default settings.
-func consumeByManager(ctx context.Context, _ string, chosen *settings, counted *counter) error {
+// consumeByManager keeps the objects in the cache of a manager with default settings, but for what the form leaves out of objects.
+func consumeByManager(ctx context.Context, form string, chosen *settings, counted *counter) error {
 	ctrl.SetLogger(klog.Background())
-	manager, err := ctrl.NewManager(chosen.config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	config := rest.CopyConfig(chosen.config)
+	if form == "consume-manager-drop" {
+		const drop = ";drop=metadata.managedFields"
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + drop + "," + runtime.ContentTypeJSON + drop
+	}
+	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *settings) tweak(options *metav1.ListOptions) {
 func main() {
 	// Not the process's own set, in which controller-runtime has a flag of this name too.
 	flags := flag.NewFlagSet("clients", flag.ExitOnError)
-	family := flags.String("client", "", "typed, dynamic, metadata or manager; consume-json, consume-protobuf, consume-metadata or consume-manager; "+
+	family := flags.String("client", "", "typed, dynamic, metadata or manager; consume-json, consume-protobuf, consume-metadata, consume-manager or consume-manager-drop; "+
 		"recipe-controller-runtime or recipe-client-go")
 	kubeconfig := flags.String("kubeconfig", "", "the server and who asks; empty in a Pod")
 	group := flags.String("group", "", "API group; empty for the core")
