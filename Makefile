@@ -108,7 +108,7 @@ fuzz: components ## 500 fuzzed objects of every built-in kind through kube-apise
 	$(CARGO) build --locked --release
 	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) run --quiet --locked -p e2e --bin fuzz -- $(FUZZ)
 
-fabric8: build components ## an informer of fabric8's Java client at kube-apiserver, at serve and through a View; needs a JDK and Maven
+fabric8: build components ## informers of fabric8's and the official Java client at kube-apiserver, at serve and through a View; needs a JDK and Maven
 	@for tool in javac java mvn; do command -v $$tool >/dev/null || { echo "make fabric8 needs $$tool: install a JDK 17 or newer and Maven 3.8 or newer" >&2; exit 1; }; done
 	$(CARGO) run --quiet --locked -p e2e --bin fabric8
 

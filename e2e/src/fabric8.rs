@@ -1,7 +1,8 @@
-//! `make fabric8`: an informer of fabric8's Java client at kube-apiserver, at `serve` and through a View.
+//! `make fabric8`: informers of fabric8's Java client and of the official one, at kube-apiserver, at `serve` and
+//! through a View.
 //!
-//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, if the response says so at
-//! once.
+//! That of fabric8 opens every watch by WebSocket. Where that is not supported it watches over HTTP, so that a run also
+//! has to show that `serve` accepted WebSockets. The official client watches over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::clients::java;
 use crate::control_plane::{ControlPlane, Settings, kubeconfig};
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
-use crate::http::Client;
+use crate::http::{Client, Endpoint};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 use crate::viewed::Viewed;
@@ -29,14 +30,16 @@ const NAMESPACE: &str = "default";
 /// # Errors
 /// When something that is needed cannot be had, or the informer does not follow what happens.
 pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
-    let informer = java::build()?;
-    say("the informer is built");
+    let informers = java::build()?;
+    say("the informers are built");
     let control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
     let client = control_plane.client();
     let resource = Resource::gadgets(&unique::group("fabric8"));
     objects::create_definition(&client, &definition(&resource.group)).await?;
     let argument = resource.argument();
-    let serve = Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&argument])).await?;
+    let file = control_plane.kubeconfig().display().to_string();
+    let arguments = ["--kubeconfig", &file, "--resource", &argument, "--metrics-address", "127.0.0.1:0"];
+    let serve = Box::pin(Fieldcache::serve(arguments.map(str::to_owned))).await?;
     let viewed = Box::pin(Viewed::start(&control_plane, &resource.group, resource.plural())).await?;
     let directory = RunDirectory::create("fabric8")?;
     let (base, authority) = (control_plane.endpoint().base(), control_plane.authority().certificate());
@@ -46,14 +49,41 @@ pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
         ("serve", kubeconfig(serve.address(), None, None)),
         ("view", tokens.shown(viewed.kubeconfig()?, Some("fieldcache.dev")).await?),
     ];
-    for (name, document) in sides {
-        let file = directory.write(&format!("{name}.kubeconfig"), document.to_string())?;
-        follow(&client, &resource, &start(name, &informer, &resource, &file, &directory)?)
-            .await
-            .with_context(|| format!("the informer at {name}"))?;
-        say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
+    for (program, informer) in informers {
+        for (name, document) in &sides {
+            let file = directory.write(&format!("{name}.kubeconfig"), document.to_string())?;
+            let name = format!("{program}-{name}");
+            follow(&client, &resource, &start(&name, &informer, &resource, &file, &directory)?)
+                .await
+                .with_context(|| format!("the informer of {name}"))?;
+            say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
+        }
+        if program == "fabric8" {
+            let watches = watches_by_code(&serve, &resource.group).await?;
+            ensure!(watches == ["101"], "watches of these codes, and not only by WebSocket: {watches:?}");
+            say("serve: all watches of fabric8 were WebSockets");
+        }
     }
     Ok(())
+}
+
+/// The status codes of the watches of a group that have ended at a server.
+async fn watches_by_code(server: &Fieldcache, group: &str) -> Result<Vec<String>> {
+    let address = |line: &str| Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned());
+    let address = server.process().line("the line with the address of the metrics", SOON, address).await?;
+    let metrics = Endpoint::plain(&address)?.client();
+    eventually("a watch has ended", SOON, async || {
+        let text = metrics.get("/metrics").await?.success()?.text();
+        let code = |line: &str| Some(line.split_once("code=\"")?.1.split_once('"')?.0.to_owned());
+        let watches = text.lines().filter(|line| {
+            line.starts_with("fieldcache_request_total{") && line.contains("WATCH") && line.contains(group)
+        });
+        let mut codes: Vec<String> = watches.filter_map(code).collect();
+        codes.dedup();
+        ensure!(!codes.is_empty(), "none so far");
+        Ok(codes)
+    })
+    .await
 }
 
 /// Makes tokens of a ServiceAccount that may do everything. fabric8 does not read the keys of the certificates of tests.

@@ -29,6 +29,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::certificates::Identity;
+use crate::websocket::{Event, HANDSHAKE, Messages};
 
 /// How long a whole answer may take. Longer than any server-side wait (60 seconds is kube-apiserver's own limit).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(90);
@@ -389,12 +390,48 @@ impl Client {
     pub async fn open(&self, request: Request) -> Result<Lines> {
         let what = format!("{} {}", request.method, request.path);
         let response = timeout(ANSWER_DEADLINE, self.begin(request)).await.with_context(|| what.clone())?;
-        let (parts, body) = response.with_context(|| what.clone())?.into_parts();
+        let response = response.with_context(|| what.clone())?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = Source::Messages(Messages::new(hyper::upgrade::on(response).await?));
+            let (division, received, decoder) = (Division::Lines, BytesMut::new(), None);
+            return Ok(Lines { what, division, status, headers, body, received, decoder, ended: false });
+        }
+        let (parts, body) = response.into_parts();
+        let body = Source::Http(body);
         let is_compressed = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
         let decoder = is_compressed.then(|| MultiGzDecoder::new(Vec::new()));
         let (status, headers, received) = (parts.status, parts.headers, BytesMut::new());
         let division = Division::from_headers(&headers);
         Ok(Lines { what, division, status, headers, body, received, decoder, ended: false })
+    }
+
+    /// Requests a watch as a WebSocket, as a page or program of the server's own origin. The answer is read like any
+    /// other; its status is 101 if the server accepts it. Each message must be one event.
+    ///
+    /// # Errors
+    /// As [`Client::open`].
+    pub async fn open_websocket(&self, mut request: Request) -> Result<Lines> {
+        let (scheme, rest) = self.base.split_once("://").context("a server needs a scheme")?;
+        let authority = rest.split('/').next().unwrap_or_default();
+        for (name, value) in HANDSHAKE {
+            request = request.header(name, value);
+        }
+        self.open(request.header("origin", &format!("{scheme}://{authority}"))).await
+    }
+
+    /// Sends a handshake as it is. Returns the status and headers, and the messages if the server accepts it.
+    ///
+    /// # Errors
+    /// As [`Client::open`].
+    pub async fn upgrade(&self, request: Request) -> Result<(StatusCode, HeaderMap, Option<Messages>)> {
+        let response = timeout(ANSWER_DEADLINE, self.begin(request)).await??;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let messages = match status {
+            StatusCode::SWITCHING_PROTOCOLS => Some(Messages::new(hyper::upgrade::on(response).await?)),
+            _ => None,
+        };
+        Ok((status, headers, messages))
     }
 
     /// An open watch at `path`, which says `watch=1` itself; fails unless the server accepts it.
@@ -464,6 +501,15 @@ impl Division {
     }
 }
 
+/// Where the bytes of an answer come from.
+#[derive(Debug)]
+enum Source {
+    /// The body of the answer.
+    Http(Incoming),
+    /// The messages after an upgrade.
+    Messages(Messages),
+}
+
 /// An answer read line by line, which is how a watch arrives; in protobuf frame by frame.
 #[derive(Debug)]
 pub struct Lines {
@@ -473,7 +519,7 @@ pub struct Lines {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    body: Incoming,
+    body: Source,
     /// Received, not yet handed out.
     received: BytesMut,
     /// What makes plain bytes of a compressed stream: kube-apiserver 1.37 sends watches as many gzip members, one a flush.
@@ -529,6 +575,16 @@ impl Lines {
     }
 
     async fn line(&mut self) -> Result<Option<Bytes>> {
+        if let Source::Messages(messages) = &mut self.body {
+            return Ok(match messages.event().await? {
+                Some(Event::Line(line)) => Some(line),
+                Some(Event::Framed(event)) => {
+                    self.division = Division::Frames;
+                    Some(event)
+                }
+                None => None,
+            });
+        }
         match self.division {
             Division::Lines => {}
             Division::Frames => return self.framed().await,
@@ -568,7 +624,8 @@ impl Lines {
     /// Takes the next frame in; false at the end of the body.
     async fn receive(&mut self) -> Result<bool> {
         while !self.ended {
-            match self.body.frame().await {
+            let Source::Http(body) = &mut self.body else { bail!("a WebSocket is read by messages") };
+            match body.frame().await {
                 None => self.ended = true,
                 Some(frame) => {
                     if let Ok(data) = frame.context("reading the body")?.into_data() {

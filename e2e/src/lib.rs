@@ -91,4 +91,5 @@ pub mod statistics;
 pub mod unique;
 pub mod versions;
 pub mod viewed;
+pub mod websocket;
 pub mod workload;

@@ -88,6 +88,16 @@ impl AuthorizedRequest {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
     }
 
+    /// Whether the sender of the request has the credentials, and not only its program: a web page of any site can make a
+    /// browser send a client certificate, but no token that the page does not know. True also behind a front proxy,
+    /// which has authenticated the user by its own rules.
+    pub fn has_own_credential(&self) -> bool {
+        match self.credential {
+            Credential::Token(_) | Credential::FrontProxy(_) => true,
+            Credential::Certificate(_) | Credential::None => false,
+        }
+    }
+
     /// Whether the caller has another permission too; false also if the API server does not decide.
     pub async fn may(&self, attributes: &Attributes) -> bool {
         self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
@@ -174,6 +184,11 @@ impl AccessControl {
             0 => Err("ConfigMap kube-system/extension-apiserver-authentication has not been read".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// The error for credentials that cannot be read, as for invalid ones.
+    pub fn unauthorized(&self) -> AccessError {
+        self.tokens.unauthorized()
     }
 
     /// The counters of decisions.

@@ -6,7 +6,7 @@
 //! | Step | Files |
 //! |---|---|
 //! | the whole decision about a request | [`AccessControl::authorize`] |
-//! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], by [`certificates`], or by [`front_proxy`] headers; [`authentication_config`] has the certificate authorities |
+//! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], which [`websocket_token`] finds in subprotocols, by [`certificates`], or by [`front_proxy`] headers; [`authentication_config`] has the certificate authorities |
 //! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, a [`lease`] checks again during a long response |
 //! | reviews by the API server | [`review`] writes and reads them, [`backend`] sends them |
 //! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
@@ -37,6 +37,7 @@ pub mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tokens;
+pub mod websocket_token;
 
 pub use access_control::{
     AUDIENCE, AccessControl, AccessSettings, AuthorizedRequest, KnownField, UnauthenticatedRequest,

@@ -28,6 +28,8 @@ pub(super) struct RequestContext<'a> {
     pub(super) authority: &'a str,
     /// Whether the URL is too long to be forwarded to the API server.
     pub(super) is_long: bool,
+    /// Whether the client asks for a WebSocket. Only watches are upgraded.
+    pub(super) wants_websocket: bool,
     /// How long the request may still take, unless it is a watch.
     pub(super) timeout: Duration,
     /// The View through which the request came; `None` for a request at the root of the server.

@@ -1,15 +1,15 @@
 //! Forwards a request to the API server, and returns its response as it arrives.
 //!
 //! Bodies stream both ways, and a response that breaks off breaks off here too. No redirect is followed, and nothing
-//! is repeated or converted. The upstream applies its own credentials: headers about the client's identity are never
+//! is repeated. Nothing is converted, except that [`super::websocket`] makes messages of the events of a watch. The upstream applies its own credentials: headers about the client's identity are never
 //! forwarded. `read_your_writes` handles what a write means for the stores.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName, ORIGIN, REFERER,
-    STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName,
+    ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
@@ -23,6 +23,7 @@ use super::guards;
 use super::read_your_writes::Write;
 use super::request_metrics::AnswerPath;
 use super::state::ServerState;
+use super::websocket;
 use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
@@ -68,6 +69,9 @@ pub(super) async fn answer(
     *request.uri_mut() =
         path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be forwarded: {error}")))?;
     *request.headers_mut() = forwarded_headers(context.headers);
+    if websocket::is_watch(context) {
+        request.headers_mut().remove(ACCEPT_ENCODING);
+    }
     // Another fieldcache must not answer from its store either.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));

@@ -14,7 +14,7 @@ use http::{HeaderMap, Method};
 use super::context::RequestContext;
 use super::methods::write_verb;
 use super::pass_through::{PassThrough, WORKLOAD_SUBRESOURCES, is_self_review_resource};
-use super::{builtin_group, read};
+use super::{builtin_group, read, websocket};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
@@ -56,7 +56,10 @@ impl PassThrough {
             return Ok(false);
         }
         check_path(context.info)?;
-        check_upgrade(context.headers)?;
+        // Such a watch is forwarded over HTTP, and its response becomes a WebSocket here.
+        if !websocket::is_watch(context) {
+            check_upgrade(context.headers)?;
+        }
         if reads || self == PassThrough::All || is_self_review(context) {
             return Ok(true);
         }
@@ -158,11 +161,6 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
             address.gvr.resource
         ))),
     }
-}
-
-/// Whether a request opens a WebSocket.
-pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
-    headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Rejects upgrades to other protocols. An upgrade to HTTP/2 in clear text is ignored, as HTTP permits.

@@ -10,6 +10,7 @@
 //! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order. `context` is what handlers know of the request, `state` what they share, and [`settings`] what the process sets. `no_response` has the reasons why a handler returns no response |
 //! | checks | [`guards`] rejects requests of web pages at a local server, `methods` rejects writes, `authorize` authenticates and authorizes through [`crate::access`] |
 //! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both |
+//! | watches over WebSocket | `websocket` makes the handshake, and converts the response of a watch |
 //! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
 //! | responses | `response` makes one of a document |
 //! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it. `explain` reports how a selection was planned, and `disclosure` decides what may be reported about objects that the caller cannot see |
@@ -62,6 +63,7 @@ mod state;
 mod tests;
 pub mod view_request;
 pub mod watch;
+mod websocket;
 
 pub use pipeline::Server;
 pub use settings::Settings;

@@ -29,10 +29,11 @@ use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::{FoundView, ViewRequest};
 use super::{
     authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, placement_review, read,
-    self_review, view_request, watch,
+    self_review, view_request, watch, websocket,
 };
 use crate::access::AuthorizedRequest;
 use crate::access::authentication::{LocalAuthentication, Peer};
+use crate::access::websocket_token;
 use crate::fair_semaphore::FairSemaphore;
 use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::exempt::is_exempt;
@@ -53,7 +54,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::Format;
 use crate::wire::request_log::RequestLog;
-use crate::wire::response::{complete, error_response, media_type, with_type};
+use crate::wire::response::{complete, error_response};
 use crate::wire::{params, warnings};
 
 /// How long a request for an unknown group waits until the source's discovery has been read again.
@@ -172,6 +173,8 @@ impl Server {
         record: &RequestRecord,
         connection: &ConnectionState,
     ) -> Response<Body> {
+        let wants_websocket = websocket::is_requested(parts.version, &parts.headers);
+        let moved = if wants_websocket { websocket_token::move_token(&mut parts.headers) } else { Ok(()) };
         let caller = self.recognize(parts);
         let (mut head, mut turn) = match self.enter(&caller, connection, parts).await {
             Ok(entered) => entered,
@@ -185,6 +188,8 @@ impl Server {
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let known = caller.user;
+        let unreadable = self.state.settings.access.as_ref().filter(|_| moved.is_err());
+        let invalid = invalid.or_else(|| unreadable.map(|access| ApiError::Access(access.unauthorized())));
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
         let authorized = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
         // From here on, the head counts only with the part that is held until the response.
@@ -209,6 +214,7 @@ impl Server {
             headers: &parts.headers,
             authority,
             is_long: parts.extensions.get::<LongQuery>().is_some(),
+            wants_websocket,
             timeout: REQUEST_TIMEOUT,
             view: through,
             record,
@@ -332,7 +338,10 @@ impl Server {
             None => self.turn(user, is_exempt).await.map_err(ApiError::Limited)?,
         };
         let audited = context.record.audited().map_or(0, AuditContext::held_bytes);
-        let response = turn.work_through(pin!(self.dispatch(context, uri, body))).await?;
+        let mut response = turn.work_through(pin!(self.dispatch(context, uri, body))).await?;
+        if websocket::is_watch(context) {
+            response = websocket::accept(context, response)?;
+        }
         self.admit_response(user, audited, response)
     }
 
@@ -394,10 +403,6 @@ impl Server {
                 }
                 Review::Caller(review) => Box::pin(self_review::answer(&self.state, context, review, body)).await,
             };
-        }
-        if is_websocket_watch(context) {
-            tracing::debug!("a watch by WebSocket was requested, which is not supported: an empty response is sent");
-            return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
         }
         if let Some(forwarded) = self.forward(context, uri, body).await? {
             return Ok(forwarded);
@@ -668,13 +673,4 @@ fn request_info(parts: &Parts) -> (RequestInfo, Option<ApiError>) {
 /// Whether the request reads the discovery document of a group or version.
 fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
     context.is_read() && matches!(context.info.route(), Route::Group(_) | Route::GroupVersion(_))
-}
-
-/// Whether the request opens a watch as a WebSocket, as clients of fabric8 do first. After an empty, finished response
-/// they watch over HTTP at once. An endless response makes them wait forever, and an error stops them or delays them by
-/// many seconds.
-fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
-    let Route::Resource(address) = context.info.route() else { return false };
-    let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));
-    watches && context.is_read() && forward_policy::is_websocket(context.headers)
 }

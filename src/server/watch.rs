@@ -42,7 +42,7 @@ use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
-use super::{explain, read};
+use super::{explain, read, websocket};
 use crate::flow_control::long_work::{WORK_OF_A_TURN, WorkMeter, count_work, may_read, run_usual};
 use crate::flow_control::seats::UnchargedWork;
 use crate::flow_control::watches::CountedWatch;
@@ -143,8 +143,8 @@ pub(super) async fn answer(
     };
     let bookmarks = options.bookmarks;
     let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
-    // kube-apiserver compresses only watches that replace a list.
-    let is_compressed = marks_initial_end && accepts_gzip(context.headers);
+    // kube-apiserver compresses only watches that replace a list, and no WebSocket.
+    let is_compressed = marks_initial_end && accepts_gzip(context.headers) && !websocket::is_watch(context);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));

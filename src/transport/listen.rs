@@ -14,7 +14,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -38,6 +39,7 @@ use super::stream_timeout;
 use super::stream_timeout::{Link, StreamTimeoutExecutor};
 use super::tls::Tls;
 use super::turn_away::{Rejecter, Rejection};
+use super::websocket;
 use super::write_timeout::WriteTimeout;
 use crate::access::authentication::Peer;
 use crate::flow_control::connection::ConnectionState;
@@ -115,6 +117,9 @@ pub trait ResponseBody:
 
     /// Attaches a guard, which is dropped when the body has been sent or dropped.
     fn hold(&mut self, guard: impl Send + 'static);
+
+    /// Takes the body, and leaves an empty one.
+    fn take(&mut self) -> Self;
 }
 
 /// A service that answers the requests of a listener.
@@ -122,7 +127,9 @@ pub trait Answers: Send + Sync + 'static {
     /// The body of its responses.
     type Body: ResponseBody;
 
-    /// Returns the response to a request of a connection. Errors are responses too.
+    /// Returns the response to a request of a connection. Errors are responses too. After a response with status 101,
+    /// which is permitted if the request has the extension [`OnUpgrade`], the connection is a WebSocket. The body of
+    /// the response is then the frames that it carries.
     fn answer(
         &self,
         connection: &ConnectionState,
@@ -391,12 +398,15 @@ where
     let slots = Arc::<Slots>::default();
     let heads = Heads::new(WriteTimeout::new(stream, link.clone()), slots.clone(), link.clone());
     let (requests, arriving) = (state.clone(), link.clone());
+    let upgraded = Arc::<Upgraded<_>>::default();
+    let upgrading = upgraded.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         // `Heads` may have replaced the head of the request by a shorter one.
         let restored = slots.restore(&mut request);
         // hyper starts the task of this request next, which counts as this much memory until it runs.
         arriving.set_next_request(unstarted_bytes(&request));
         let (server, state, pending) = (server.clone(), requests.clone(), requests.begin_request());
+        let (link, upgraded) = (arriving.clone(), upgrading.clone());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
@@ -405,6 +415,7 @@ where
         // idle watch.
         async move {
             let answered = Box::pin(async move {
+                let upgrade = request.extensions().get::<OnUpgrade>().cloned();
                 let mut response = match restored {
                     Ok(()) => server.answer(&state, request).await,
                     Err(error) => {
@@ -420,31 +431,86 @@ where
                 {
                     response.body_mut().hold(open);
                 }
+                if let Some(upgrade) = upgrade.filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS) {
+                    link.record_upgrade();
+                    upgraded.set(upgrade, response.body_mut().take());
+                }
                 response
             });
             Ok::<_, Infallible>(answered.await)
         }
     });
-    let mut connection = Box::pin(builder.serve_connection(TokioIo::new(heads), service).into_owned());
+    let mut connection = Box::pin(builder.serve_connection_with_upgrades(TokioIo::new(heads), service).into_owned());
     let served = Box::pin(async move {
-        let reason = tokio::select! {
-            result = connection.as_mut() => return log_end(result),
-            _ = end.ended.wait_for(|ended| *ended) => None,
-            reason = state.wait_for_close() => Some(reason),
+        let ended = tokio::select! {
+            result = connection.as_mut() => Ok(result),
+            _ = end.ended.wait_for(|ended| *ended) => Err(None),
+            reason = state.wait_for_close() => Err(Some(reason)),
         };
-        connection.as_mut().graceful_shutdown();
-        // The process ends: `Listener::run` limits how long it waits.
-        let Some(reason) = reason else { return log_end(connection.await) };
-        end.connections.count_closed(reason);
-        tokio::select! {
-            result = connection.as_mut() => log_end(result),
-            () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
+        if ended.is_err() {
+            connection.as_mut().graceful_shutdown();
+        }
+        let ended = match ended {
+            Ok(result) => result,
+            // The process ends: `Listener::run` limits how long it waits.
+            Err(None) => connection.as_mut().await,
+            Err(Some(reason)) => {
+                end.connections.count_closed(reason);
+                return tokio::select! {
+                    // A request whose connection must end is not upgraded: its client connects again.
+                    result = connection.as_mut() => log_end(result),
+                    () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
+                };
+            }
+        };
+        log_end(ended);
+        if let Some((upgrade, body)) = upgraded.take() {
+            drop(connection);
+            Box::pin(serve_websocket(upgrade, body, &state, &end)).await;
         }
     });
     async move {
         if stream_timeout::until_ended(&link, worker, served).await.is_none() {
             tracing::debug!("connection closed, because its client left too much unread");
         }
+    }
+}
+
+/// The WebSocket that follows a connection's last request over HTTP/1.1, if there is one. In a box, because most
+/// connections have none.
+struct Upgraded<Body>(Mutex<Option<Box<(OnUpgrade, Body)>>>);
+
+impl<Body> Default for Upgraded<Body> {
+    fn default() -> Upgraded<Body> {
+        Upgraded(Mutex::new(None))
+    }
+}
+
+impl<Body> Upgraded<Body> {
+    /// Sets the upgrade of the connection, and the frames that the WebSocket carries.
+    fn set(&self, upgrade: OnUpgrade, body: Body) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new((upgrade, body)));
+    }
+
+    /// Takes the WebSocket; `None` if no request was upgraded.
+    fn take(&self) -> Option<(OnUpgrade, Body)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map(|upgraded| *upgraded)
+    }
+}
+
+/// Serves the WebSocket of a connection until it ends, or the connection must end. When the process ends, the body
+/// does too.
+async fn serve_websocket(upgrade: OnUpgrade, body: impl ResponseBody, state: &ConnectionState, end: &End) {
+    let Ok(io) = upgrade.await else { return };
+    let mut socket = Box::pin(websocket::serve(TokioIo::new(io), body));
+    let reason = tokio::select! {
+        () = socket.as_mut() => return,
+        reason = state.wait_for_close() => reason,
+    };
+    end.connections.count_closed(reason);
+    tokio::select! {
+        () = socket => {}
+        () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`tls`] | encrypts, and reloads certificates |
 //! | `heads` | reads the heads of requests before hyper does, with bounds that hyper does not have |
 //! | [`write_timeout`], `stream_timeout`, `pace` | end connections and streams whose client stopped reading |
+//! | [`websocket`] | sends a body over a WebSocket, after the connection was upgraded |
 //! | `turn_away` | responds to connections that are rejected because of a limit |
 
 pub mod head_error;
@@ -19,4 +20,5 @@ pub(crate) mod pace;
 pub(crate) mod stream_timeout;
 pub mod tls;
 mod turn_away;
+pub(crate) mod websocket;
 pub mod write_timeout;

@@ -143,6 +143,8 @@ pub(crate) struct Link {
     must_write: AtomicBool,
     /// Whether the connection uses HTTP/2 and has carried a request.
     has_streams: AtomicBool,
+    /// Whether the connection is upgraded to a WebSocket, so that no further request comes.
+    is_upgraded: AtomicBool,
     /// The number of polls of the connection's task.
     polls: AtomicU64,
     /// The memory of the request whose task is started next, in bytes. hyper starts the task of a request as soon as
@@ -155,9 +157,9 @@ pub(crate) struct Link {
 impl Link {
     /// The shared state of a new connection.
     pub(crate) fn new(state: Arc<ConnectionState>, connections: Arc<Connections>) -> Link {
-        let (must_write, has_streams) = (AtomicBool::new(false), AtomicBool::new(false));
+        let [must_write, has_streams, is_upgraded] = [(); 3].map(|()| AtomicBool::new(false));
         let (polls, next_request) = (AtomicU64::new(0), AtomicU64::new(0));
-        Link { state, connections, must_write, has_streams, polls, next_request, task: OnceLock::new() }
+        Link { state, connections, must_write, has_streams, is_upgraded, polls, next_request, task: OnceLock::new() }
     }
 
     /// Whether the connection must not be read now, because too many requests are not processed yet.
@@ -186,6 +188,16 @@ impl Link {
     /// The number of the current poll of the connection.
     pub(crate) fn poll(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
+    }
+
+    /// Records that the connection is upgraded to a WebSocket.
+    pub(crate) fn record_upgrade(&self) {
+        self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection is upgraded to a WebSocket.
+    pub(crate) fn is_upgraded(&self) -> bool {
+        self.is_upgraded.load(Ordering::Relaxed)
     }
 
     /// Sets the memory, in bytes, of the request whose task is started next.

@@ -86,6 +86,8 @@ pub enum ApiError {
     UnsupportedMediaType(String),
     /// A request that a web page of another site makes in a browser; see `guards`.
     Forbidden(String),
+    /// A watch over WebSocket whose handshake is invalid.
+    Handshake(HandshakeFault),
     /// Authentication or authorization failed; see `access`.
     Access(AccessError),
     /// The requested version is older than the history, or the snapshot of the response was released.
@@ -114,6 +116,41 @@ pub enum ApiError {
     Unavailable(String),
     /// An internal error.
     Internal(String),
+}
+
+/// Why the handshake of a WebSocket is invalid (golang.org/x/net `websocket/hybi.go`, ReadHandshake, AcceptHandshake and
+/// checkOrigin).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeFault {
+    /// The header Sec-WebSocket-Key is missing.
+    NoKey,
+    /// The header Sec-WebSocket-Version is not 13.
+    Version,
+    /// The header Origin is missing or not a URL.
+    NoOrigin,
+    /// The client offers several subprotocols, besides that of its token. Watches define none, so none can be chosen.
+    SeveralProtocols,
+    /// The request has a body, after which messages would have to follow.
+    Body,
+}
+
+impl HandshakeFault {
+    /// The status code and the plain text of the response. Upstream's text is empty if its handshake function fails.
+    fn response(self) -> (StatusCode, &'static str) {
+        match self {
+            HandshakeFault::NoKey => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
+            HandshakeFault::Version => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
+            HandshakeFault::NoOrigin => (
+                StatusCode::FORBIDDEN,
+                "a watch over WebSocket needs a header Origin with a URL: send that of this server, such as https://HOST",
+            ),
+            HandshakeFault::SeveralProtocols => (
+                StatusCode::BAD_REQUEST,
+                "a watch over WebSocket has at most one subprotocol, besides that of a token: send one, or none",
+            ),
+            HandshakeFault::Body => (StatusCode::BAD_REQUEST, "a watch over WebSocket has no body: send none"),
+        }
+    }
 }
 
 impl From<HeadError> for ApiError {
@@ -217,6 +254,9 @@ fn shorten(text: &mut Cow<'_, str>, most: usize) {
     }
 }
 
+/// The only version of the WebSocket protocol (RFC 6455).
+pub(crate) const WEBSOCKET_VERSION: &str = "13";
+
 /// The longest message of a Status, in bytes. A message can quote a URL or a body, and there are several copies of it
 /// while a response is created.
 const LONGEST_MESSAGE: usize = 64 << 10;
@@ -251,7 +291,16 @@ impl ApiError {
 
     /// The plain text body; `None` for errors whose body is a Status.
     pub fn plain_text(&self) -> Option<&'static str> {
+        if let ApiError::Handshake(fault) = self {
+            return Some(fault.response().1);
+        }
         matches!(self, ApiError::PageNotFound).then_some("404 page not found\n")
+    }
+
+    /// The version of the WebSocket protocol, for the header Sec-WebSocket-Version; `None` if the response must not have
+    /// the header.
+    pub(crate) fn websocket_version(&self) -> Option<&'static str> {
+        matches!(self, ApiError::Handshake(HandshakeFault::Version)).then_some(WEBSOCKET_VERSION)
     }
 
     /// The seconds for the header `Retry-After`; `None` if the response must not have it.
@@ -286,6 +335,7 @@ impl ApiError {
             | ApiError::NotRouted(_)
             | ApiError::UnsupportedMediaType(_)
             | ApiError::Forbidden(_)
+            | ApiError::Handshake(_)
             | ApiError::Access(_)
             | ApiError::Expired { .. }
             | ApiError::Unavailable(_)
@@ -403,6 +453,10 @@ impl ApiError {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }
             ApiError::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
+            ApiError::Handshake(fault) => {
+                let (code, message) = fault.response();
+                Parts { code, reason: None, message: message.into(), details: None }
+            }
             ApiError::Access(error) => access_error_parts(error),
             ApiError::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
             ApiError::TooLargeVersion { requested, current } => Parts::new(

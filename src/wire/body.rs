@@ -1,6 +1,7 @@
 //! The body of a response: whole, in chunks created on demand, a stream that waits, or one that is forwarded.
 //!
-//! hyper polls a body when the connection can take more; nothing is queued here. A body waits while too many of its
+//! hyper polls a body when the connection can take more, and so does [`crate::transport::websocket`] if the body is one
+//! of `messages`. Nothing is queued here. A body waits while too many of its
 //! bytes are unread ([`crate::flow_control::unread`]). Compression follows apiserver `handlers/responsewriters`:
 //! above 131072 bytes, and only if the client accepts exactly `gzip`. `gzip` compresses.
 //!
@@ -13,7 +14,7 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use super::gzip;
 use super::gzip::Gzip;
 use super::indent::Pretty;
+use super::messages::EventMessages;
 use super::past;
 use super::pieces::Pieces;
 use super::request_log::RequestLog;
@@ -50,6 +52,8 @@ pub struct Body {
     kind: Kind,
     /// The number of chunks since the task yielded.
     running: u8,
+    /// Divides the body into the messages of a WebSocket. `None`: the body is not sent over a WebSocket.
+    messages: Option<Box<EventMessages>>,
     /// Guards that are dropped with the body.
     held: Vec<Box<dyn Send>>,
     /// Counts panics of the body.
@@ -101,6 +105,7 @@ impl Body {
         Body {
             kind,
             running: 0,
+            messages: None,
             held: Vec::new(),
             panics: None,
             worker: None,
@@ -144,6 +149,11 @@ impl Body {
     /// Whether the body may wait for events before it sends more, like that of a watch.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_) | Kind::Forwarded { waits: true, .. })
+    }
+
+    /// Divides the events of the body into the messages of a WebSocket.
+    pub(crate) fn send_messages(&mut self, messages: EventMessages) {
+        self.messages = Some(Box::new(messages));
     }
 
     /// Attaches a guard, which is dropped when the body has been sent or dropped.
@@ -213,7 +223,20 @@ impl Body {
         self.panics = Some(panics.clone());
     }
 
-    /// Polls the next frame, without turns and limits.
+    /// Polls the next frame, without turns and limits. Over a WebSocket it has one or more messages, and the bytes of an
+    /// event that remains incomplete are dropped.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        loop {
+            let next = ready!(self.poll_kind(context));
+            let (Some(messages), Some(Ok(frame))) = (&mut self.messages, &next) else { return Poll::Ready(next) };
+            let bytes = frame.data_ref().map(|bytes| messages.push(bytes)).unwrap_or_default();
+            if !bytes.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+        }
+    }
+
+    /// Polls the next frame as the kind of the body yields it.
     fn poll_kind(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
@@ -292,6 +315,10 @@ impl ResponseBody for Body {
     fn hold(&mut self, guard: impl Send + 'static) {
         Body::hold(self, guard);
     }
+
+    fn take(&mut self) -> Body {
+        std::mem::replace(self, Body::empty())
+    }
 }
 
 /// Why a body ends early.
@@ -335,8 +362,8 @@ impl HttpBody for Body {
         // If it panics, its half-changed state is dropped: see `end_after_panic`.
         let mut worker = self.worker.take();
         let poll = AssertUnwindSafe(|| match &mut worker {
-            Some(worker) => worker.work(|| self.poll_kind(context)),
-            None => self.poll_kind(context),
+            Some(worker) => worker.work(|| self.poll_next(context)),
+            None => self.poll_next(context),
         });
         let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.end_after_panic()))));
         self.worker = worker;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | reading a request | [`negotiate`] reads headers, [`params`] options; `request_body` reads bodies |
 //! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables |
-//! | bytes | [`pieces`] are created on demand, [`indent`] and [`gzip`] convert them, [`body`] sends them |
+//! | bytes | [`pieces`] are created on demand, [`indent`], [`gzip`] and `messages` convert them, [`body`] sends them |
 //! | errors | [`api_error`] creates a Status, `past` is the error for a snapshot that was revoked |
 //! | responses | `response` sets media types and lengths, `warnings` adds Warning headers, `request_log` logs requests |
 
@@ -18,6 +18,7 @@ pub mod column;
 pub mod encode;
 pub mod gzip;
 pub mod indent;
+pub(crate) mod messages;
 pub mod negotiate;
 pub mod params;
 pub(crate) mod past;

@@ -2,7 +2,9 @@
 //!
 //! `api_error` chooses status codes, and `body` creates bodies in pieces.
 
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_VERSION, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::api_error::ApiError;
@@ -66,6 +68,9 @@ pub(crate) fn error_response(failure: &ApiError, format: Format, pretty: bool) -
     // Upstream adds this too, because the message quotes parts of the request.
     if matches!(failure, ApiError::Access(AccessError::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    if let Some(version) = failure.websocket_version() {
+        response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(version));
     }
     *response.status_mut() = code;
     if let Some(seconds) = failure.retry_after() {

@@ -1,4 +1,4 @@
-//! The informer of fabric8's Java client, built with Maven. `make test` does without it: see [`crate::fabric8`].
+//! The informers of two Java clients, fabric8's and the official one, built with Maven. `make test` does without it: see [`crate::fabric8`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,23 @@ use crate::run_directory::cache_directory;
 
 const JAVA: Tool = ("java", &["-version"], "install a JDK 17 or newer");
 const MAVEN: Tool = ("mvn", &["--version"], "install Maven 3.8 or newer");
-const MAIN: &str = "dev.fieldcache.e2e.Informer";
 
-/// Builds it, and returns how it is started; its own arguments follow.
+/// The names of the clients, and their main classes.
+const CLIENTS: [(&str, &str); 2] =
+    [("fabric8", "dev.fieldcache.e2e.Informer"), ("official", "dev.fieldcache.e2e.Official")];
+
+/// Builds them, and returns their names and how they are started; their own arguments follow.
 ///
 /// # Errors
 /// When a tool is missing or fails.
-pub fn build() -> Result<Invocation> {
+pub fn build() -> Result<[(&'static str, Invocation); 2]> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/java/pom.xml");
     let built: PathBuf = cache_directory().join("clients/java");
     fs::create_dir_all(&built).with_context(|| format!("creating {}", built.display()))?;
     let java = find(JAVA)?;
     let mut maven = Command::new(find(MAVEN)?);
     maven.args(["--quiet", "--batch-mode", "--file"]).arg(project);
-    run(maven.arg(format!("-Doutput={}", built.display())).arg("compile"))
-        .context("building the informer of fabric8")?;
+    run(maven.arg(format!("-Doutput={}", built.display())).arg("compile")).context("building the Java informers")?;
     let classes = format!("{}:{}", built.join("classes").display(), built.join("lib/*").display());
-    Ok(Invocation::new(java).arguments(["-cp", &classes, MAIN]))
+    Ok(CLIENTS.map(|(name, main)| (name, Invocation::new(java.clone()).arguments(["-cp", &classes, main]))))
 }

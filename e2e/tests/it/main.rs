@@ -43,3 +43,4 @@ mod shards;
 mod suites;
 mod tls;
 mod versions;
+mod websocket;

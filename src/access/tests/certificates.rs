@@ -18,9 +18,9 @@ fn at(year: u64) -> UnixTime {
     UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_557_600 + 40_000))
 }
 
-pub(super) type Authority = CertifiedIssuer<'static, KeyPair>;
+pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
 
-pub(super) fn authority(name: &str) -> Authority {
+pub(crate) fn authority(name: &str) -> Authority {
     authority_until(name, 2096)
 }
 
@@ -34,7 +34,7 @@ fn authority_until(name: &str, year: i32) -> Authority {
 }
 
 /// What makes a client's certificate.
-pub(super) fn client(name: &str) -> CertificateParams {
+pub(crate) fn client(name: &str) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name.push(DnType::CommonName, name);
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -42,7 +42,7 @@ pub(super) fn client(name: &str) -> CertificateParams {
     parameters
 }
 
-pub(super) fn signed(parameters: &CertificateParams, by: &Authority) -> CertificateDer<'static> {
+pub(crate) fn signed(parameters: &CertificateParams, by: &Authority) -> CertificateDer<'static> {
     parameters.signed_by(&KeyPair::generate().unwrap(), by).unwrap().der().clone()
 }
 

@@ -4,7 +4,7 @@ mod admission;
 mod attributes;
 mod authentication_config;
 mod caching;
-mod certificates;
+pub(crate) mod certificates;
 pub(crate) mod cluster;
 mod leases;
 mod permissions;

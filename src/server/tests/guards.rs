@@ -105,21 +105,3 @@ async fn bodies_without_a_media_type_are_refused_from_browsers() {
         assert_eq!(answer.code.as_u16(), code, "{headers:?}: {}", answer.body);
     }
 }
-
-/// Clients of fabric8 open watches so, and watch over HTTP when the response ends at once.
-#[tokio::test]
-async fn a_watch_by_websocket_is_an_empty_finished_response() {
-    let fixture = guarded();
-    let websocket = [("connection", "Upgrade"), ("upgrade", "websocket")];
-    for path in [
-        format!("{SHIRTS}?watch=true&resourceVersion=0"),
-        "/apis/stable.example.com/v1/watch/shirts".to_owned(),
-        "/api/v1/secrets?watch=1".to_owned(),
-    ] {
-        let answer = fixture.whole(Method::GET, &path, &websocket).await;
-        assert_eq!((answer.code.as_u16(), &*answer.body), (200, ""), "{path}");
-        assert_eq!(answer.header("content-type"), "application/json", "{path}");
-    }
-    let list = fixture.whole(Method::GET, SHIRTS, &websocket).await;
-    assert!(list.body.contains("ShirtList"), "what is no watch is answered: {}", list.body);
-}

@@ -41,6 +41,7 @@ mod through;
 mod tls;
 mod unencodable;
 mod watch;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -111,7 +111,7 @@ impl Behind {
         self.seen.lock().unwrap().iter().map(|seen| seen.line.clone()).collect()
     }
 
-    fn last(&self) -> Seen {
+    pub(super) fn last(&self) -> Seen {
         self.seen.lock().unwrap().last().unwrap().clone()
     }
 }

@@ -353,6 +353,12 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                     heads.next = if given == left { Next::Head } else { Next::Body(left - given) };
                     return Poll::Ready(Ok(()));
                 }
+                // After the head of an upgraded request comes no other head. If a client sends frames before it has the
+                // response, which RFC 6455 forbids, they may have been rejected as a head already.
+                Next::Head if heads.link.is_upgraded() => {
+                    heads.next = Next::Rest;
+                    continue;
+                }
                 Next::Preface | Next::Head => {
                     // Only the parts of one request at a time are in slots.
                     ready!(heads.slots.poll_empty(context));

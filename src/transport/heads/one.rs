@@ -21,8 +21,13 @@ const USUAL_FIELDS: usize = 90;
 const LONGEST_METHOD: usize = 1024;
 
 /// The headers with their tokens that hyper reads itself, besides those for the length of the body.
-const READ_BY_HYPER: [(&str, &str); 3] =
-    [("connection", "close"), ("connection", "keep-alive"), ("expect", "100-continue")];
+const READ_BY_HYPER: [(&str, &str); 5] = [
+    ("connection", "close"),
+    ("connection", "keep-alive"),
+    ("connection", "upgrade"),
+    ("upgrade", "websocket"),
+    ("expect", "100-continue"),
+];
 
 /// What follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -136,6 +136,7 @@ impl Case {
                 let recording = Recording {
                     status: answer.status,
                     headers: answer.headers.clone(),
+                    is_upgraded: false,
                     events: lines.map(serde_json::from_slice).collect::<Result<_, _>>().context("no line of JSON")?,
                     ended: true,
                     lasted: Duration::ZERO,

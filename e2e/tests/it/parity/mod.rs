@@ -45,7 +45,8 @@ const SHOWN: usize = 12;
 async fn the_same_question_gets_the_same_answer() -> Result<()> {
     let stage = Stage::shared().await?;
     let run = Run::shared(stage).await?;
-    let sides = run::sides(stage);
+    let mut sides = run::sides(stage);
+    sides.extend(run::websocket_sides(stage));
     let found = run.judge(&sides);
 
     let mut report = String::new();
@@ -76,7 +77,7 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     }
     let others = other_versions::reasons();
     let mut summary = format!(
-        "parity: {} requests; {} watch scripts with {} watches, {} of the scripts random from seed {}; {} allowed differences and {} of Kubernetes {} (reasons in {})",
+        "parity: {} requests; {} watch scripts with {} watches, also over WebSocket, {} of the scripts random from seed {}; {} allowed differences and {} of Kubernetes {} (reasons in {})",
         run.cases.len(),
         run.scripts,
         run.played.len(),

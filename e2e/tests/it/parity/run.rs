@@ -104,8 +104,18 @@ pub(crate) fn sides(stage: &Stage) -> Vec<Side> {
     ]
 }
 
+/// kube-apiserver and fieldcache, with watches over WebSocket. Only scripts are played on them.
+pub(crate) fn websocket_sides(stage: &Stage) -> [Side; 2] {
+    let client = stage.fieldcache.endpoint().client();
+    [
+        side("kube-apiserver over WebSocket", stage.control_plane.client(), true),
+        side("fieldcache over WebSocket", client, false),
+    ]
+    .map(|side| Side { by_websocket: true, ..side })
+}
+
 fn side(name: &'static str, client: Client, is_reference: bool) -> Side {
-    Side { name, client, defect: None, is_reference, tape: None }
+    Side { name, client, defect: None, is_reference, by_websocket: false, tape: None }
 }
 
 async fn make(stage: &Stage) -> Result<Run> {
@@ -132,14 +142,15 @@ async fn make(stage: &Stage) -> Result<Run> {
     Ok(Run { seed, scripts: scripts.len(), cases, played })
 }
 
-/// Plays a script on fieldcache, on the end of the chain and, in turn, on kube-apiserver once more or on fieldcache by another
-/// protocol.
+/// Plays a script on fieldcache, on the end of the chain, on fieldcache and kube-apiserver over WebSocket, and, in turn, on
+/// kube-apiserver once more or on fieldcache by another protocol.
 async fn play(stage: &Stage, number: usize, script: &Script) -> Result<Vec<Played>> {
     // Connections of its own, one for all watches of kube-apiserver: handshakes would be most of its work.
     let endpoint = stage.control_plane.endpoint().clone().speaking(Protocol::Http2);
     let reference = Side { client: endpoint.client(), ..reference(stage) };
     let mut sides = sides(stage);
     sides.remove(if number.is_multiple_of(2) { ITSELF } else { OVER_HTTP2 });
+    sides.extend(websocket_sides(stage));
     let copies = [stage.fieldcache.client(), stage.chained.client()];
     script::play(script, &reference, &sides, &copies, &stage.variables).await
 }

@@ -113,6 +113,10 @@ impl Played {
             Ok(recording) => recording,
             Err(problem) => return vec![difference(".broken", json!(problem))],
         };
+        // A handshake has other headers.
+        let with_headers =
+            recording.is_upgraded.then(|| Recording { headers: self.reference.headers.clone(), ..recording.clone() });
+        let recording = with_headers.as_ref().unwrap_or(recording);
         // Beside another version a watch may be refused that is not meant to be.
         if self.amid_changes && self.reference.status.is_success() {
             if tumult::start(&self.reference) == u64::MAX && !under_test().is_usual() {

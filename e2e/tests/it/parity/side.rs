@@ -34,6 +34,8 @@ pub(crate) struct Side {
     /// Whether it is kube-apiserver. Then bookmarks before the end of a watch may be missing, as they sometimes are,
     /// and columns of a Table may be repeated.
     pub(crate) is_reference: bool,
+    /// Whether its watches are WebSockets. Their events are compared with those over HTTP.
+    pub(crate) by_websocket: bool,
     /// What it answers is kept here, or taken from here.
     pub(crate) tape: Option<Tape>,
 }
@@ -77,8 +79,11 @@ pub(crate) fn same(one: &Request, other: &Request) -> bool {
 /// What a watch sent until it was closed or ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recording {
+    /// Of an accepted WebSocket, that of an accepted watch over HTTP.
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// Whether the events came as messages. The headers are then those of a handshake.
+    pub(crate) is_upgraded: bool,
     /// Every line as JSON.
     pub(crate) events: Vec<Value>,
     /// Whether the server ended it cleanly.
@@ -140,7 +145,10 @@ impl Side {
         }
         // Before sending: on a busy machine the head of an answer may be read long after it was sent.
         let opened = Instant::now();
-        let lines = self.client.open(request).await?;
+        let lines = match self.by_websocket {
+            true => self.client.open_websocket(request).await?,
+            false => self.client.open(request).await?,
+        };
         Ok(Watching { lines, path, opened, events: Vec::new(), ended: None })
     }
 }
@@ -169,7 +177,7 @@ impl Watching {
     /// Reads on.
     pub(crate) async fn read(&mut self, until: Until) -> Result<()> {
         // A refusal has no events to wait for; beside another version a watch may be refused that is not meant to be.
-        let until = if self.lines.status == StatusCode::OK { until } else { Until::End };
+        let until = if self.is_accepted() { until } else { Until::End };
         while self.ended.is_none() && !self.reached(until) {
             match self.lines.next(SILENCE).await? {
                 Next::Line(line) if self.lines.is_framed() => self.events.push(readable::event(&line)),
@@ -194,14 +202,21 @@ impl Watching {
 
     /// What came.
     pub(crate) fn close(self) -> Result<Recording> {
-        ensure!(self.ended.is_some() || self.lines.status == StatusCode::OK, "a refused watch must have ended");
+        ensure!(self.ended.is_some() || self.is_accepted(), "a refused watch must have ended");
+        let is_upgraded = self.lines.status == StatusCode::SWITCHING_PROTOCOLS;
         Ok(Recording {
-            status: self.lines.status,
+            status: if is_upgraded { StatusCode::OK } else { self.lines.status },
             headers: self.lines.headers.clone(),
+            is_upgraded,
             events: self.events,
             ended: self.ended.is_some(),
             lasted: self.ended.unwrap_or_else(|| self.opened.elapsed()),
         })
+    }
+
+    /// Whether it is a watch, and not a refusal.
+    fn is_accepted(&self) -> bool {
+        matches!(self.lines.status, StatusCode::OK | StatusCode::SWITCHING_PROTOCOLS)
     }
 
     fn reached(&self, until: Until) -> bool {

@@ -1,0 +1,232 @@
+//! Sends the body of a response over a WebSocket (RFC 6455), after the connection was upgraded.
+//!
+//! The body consists of complete frames already ([`frame`] writes them), so that this module knows nothing of events.
+//! [`serve`] copies them to the client, and answers PING and Close. What the client sends otherwise is dropped, with
+//! the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
+//! [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is not here: the service of the listener
+//! decides it.
+//!
+//! The frames are not those of a library: the server writes unfragmented frames and drops all data of clients. A
+//! library would keep whole messages in memory before it drops them.
+
+pub(crate) mod client;
+pub(crate) mod frame;
+#[cfg(test)]
+mod tests;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::timeout;
+
+use self::client::{ClientFrames, ClientSignal};
+use self::frame::CloseCode;
+use super::listen::ResponseBody;
+
+/// The bytes that are read from the client at a time.
+const CHUNK: usize = 2 << 10;
+
+/// How long the client may take to close the connection after the server has sent Close. A connection that is closed
+/// with unread bytes is reset, and the client may not see the Close frame.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// The most bytes of the client that are read and dropped in this time.
+const MOST_DRAINED: usize = 256 << 10;
+
+/// Sends a body to the client until the body ends or the client closes the connection, and then closes the connection.
+/// An error of the connection ends this too. The client closes without events in between if it sends Close.
+pub(super) async fn serve<Io, Body>(io: Io, body: Body)
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+    Body: ResponseBody,
+{
+    let mut socket = Socket::new(io, body);
+    match poll_fn(|context| socket.poll_messages(context)).await {
+        Ok(End::Closed { by_client }) => {
+            let ended = timeout(CLOSE_TIME, async {
+                socket.io.shutdown().await?;
+                if by_client { Ok(()) } else { poll_fn(|context| socket.poll_close(context)).await }
+            });
+            let _ = ended.await;
+        }
+        Ok(End::Disconnected) => tracing::debug!("a client disconnected its WebSocket"),
+        Err(error) => tracing::debug!(%error, "a WebSocket ended"),
+    }
+}
+
+/// How the exchange of messages ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The server has sent Close. `by_client`: the client sent Close before.
+    Closed { by_client: bool },
+    /// The client closed the connection without Close.
+    Disconnected,
+}
+
+/// A WebSocket whose messages are those of a body.
+struct Socket<Io, Body> {
+    io: Io,
+    /// `None` once the server must send Close.
+    body: Option<Body>,
+    frames: ClientFrames,
+    /// The bytes that are being sent. The next ones are taken only when these are sent.
+    out: Bytes,
+    /// Whether all written bytes are flushed.
+    is_flushed: bool,
+    /// The payload of the last PING that is not answered. RFC 6455, 5.5.3, permits to answer the last one only.
+    ping: Option<Vec<u8>>,
+    /// The code of the Close frame that must be sent.
+    closing: Option<CloseCode>,
+    /// Whether the Close frame is in `out`, or sent.
+    is_close_sent: bool,
+    /// Whether the client has sent Close.
+    by_client: bool,
+    /// The number of bytes that the client has sent after Close.
+    drained: usize,
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
+    fn new(io: Io, body: Body) -> Socket<Io, Body> {
+        Socket {
+            io,
+            body: Some(body),
+            frames: ClientFrames::default(),
+            out: Bytes::new(),
+            is_flushed: true,
+            ping: None,
+            closing: None,
+            is_close_sent: false,
+            by_client: false,
+            drained: 0,
+        }
+    }
+
+    /// Ready when the Close frame is sent, or the client has disconnected.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    fn poll_messages(&mut self, context: &mut Context<'_>) -> Poll<io::Result<End>> {
+        loop {
+            let is_reading = match self.poll_client(context)? {
+                Poll::Ready(false) => return Poll::Ready(Ok(End::Disconnected)),
+                Poll::Ready(true) => true,
+                Poll::Pending => false,
+            };
+            let is_writing = self.poll_send(context)?.is_ready();
+            if self.is_close_sent && self.out.is_empty() && self.is_flushed {
+                return Poll::Ready(Ok(End::Closed { by_client: self.by_client }));
+            }
+            if !is_reading && !is_writing {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Reads some bytes of the client, until the server must send Close. Ready with false if the client has
+    /// disconnected.
+    fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if self.closing.is_some() {
+            return Poll::Pending;
+        }
+        let mut chunk = [0; CHUNK];
+        let mut part = ReadBuf::new(&mut chunk);
+        ready!(Pin::new(&mut self.io).poll_read(context, &mut part))?;
+        if part.filled().is_empty() {
+            return Poll::Ready(Ok(false));
+        }
+        let mut bytes = part.filled();
+        loop {
+            match self.frames.read(&mut bytes) {
+                Ok(Some(ClientSignal::Ping(payload))) => self.ping = Some(payload),
+                Ok(Some(ClientSignal::Close)) => {
+                    self.by_client = true;
+                    self.close(CloseCode::Normal);
+                    break;
+                }
+                Ok(None) => break,
+                Err(code) => {
+                    tracing::debug!(?code, "a client of a WebSocket violates the protocol, or sends too much");
+                    self.close(code);
+                    break;
+                }
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Makes the server send Close next, and drops the body.
+    fn close(&mut self, code: CloseCode) {
+        self.closing.get_or_insert(code);
+        (self.body, self.ping) = (None, None);
+    }
+
+    /// Sends the next bytes. Ready if there may be more to send.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.out.is_empty() {
+            match self.poll_next(context) {
+                Poll::Ready(bytes) => self.out = bytes,
+                Poll::Pending if self.is_flushed => return Poll::Pending,
+                Poll::Pending => {
+                    ready!(Pin::new(&mut self.io).poll_flush(context))?;
+                    self.is_flushed = true;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        if self.out.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let written = ready!(Pin::new(&mut self.io).poll_write(context, &self.out))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.out.advance(written);
+        // Otherwise the bytes would count as unread until the next event.
+        if self.out.is_empty() {
+            self.out = Bytes::new();
+        }
+        self.is_flushed = false;
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next bytes to send: an answer to PING, Close, or frames of the body. Pending if there are none now, and
+    /// after Close.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        if let Some(payload) = self.ping.take() {
+            return Poll::Ready(frame::pong(&payload).into());
+        }
+        if let Some(body) = &mut self.body {
+            match ready!(Pin::new(body).poll_frame(context)) {
+                Some(Ok(frame)) => return Poll::Ready(frame.into_data().unwrap_or_default()),
+                Some(Err(error)) => {
+                    tracing::debug!(error = &*error.into(), "the messages of a WebSocket ended early");
+                    self.close(CloseCode::InternalError);
+                }
+                None => self.close(CloseCode::Normal),
+            }
+        }
+        match self.closing {
+            Some(code) if !std::mem::replace(&mut self.is_close_sent, true) => Poll::Ready(frame::close(code).into()),
+            Some(_) | None => Poll::Pending,
+        }
+    }
+
+    /// Drops what the client sends, until it closes the connection or has sent [`MOST_DRAINED`] bytes.
+    fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut chunk = [0; CHUNK];
+        while self.drained < MOST_DRAINED {
+            let mut part = ReadBuf::new(&mut chunk);
+            ready!(Pin::new(&mut self.io).poll_read(context, &mut part))?;
+            if part.filled().is_empty() {
+                break;
+            }
+            self.drained += part.filled().len();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
