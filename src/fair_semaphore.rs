@@ -1,7 +1,8 @@
 //! A semaphore whose permits go to waiting users in turn. This file suspends and wakes the requests.
 //!
 //! [`FairQueue`] decides the order. A permit is for one or more places of that queue, and for bytes; dropping the
-//! permit frees both ([`Places::UntilLeft`]). `server` uses the semaphore for large lists, and `access` for reviews.
+//! permit frees both. Users are equal by places ([`Places::UntilLeft`]), or by bytes ([`Places::UntilDone`]). `server`
+//! uses the semaphore for large lists, `access` for reviews, and `flow_control` for long work.
 //! Callers decide how long to wait, and what to respond when the queue is full.
 
 use std::collections::HashMap;
@@ -99,7 +100,7 @@ impl<User: Flow> FairSemaphore<User> {
     }
 
     /// Waits without a timeout for a permit with one place. `None`: the queue is full, which cannot happen with a
-    /// semaphore from [`FairSemaphore::of_places`].
+    /// semaphore from [`FairSemaphore::of_places`] or [`FairSemaphore::of_work`].
     pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
         self.acquire_for(user, 0).await
     }
@@ -168,6 +169,13 @@ impl<User: Flow> QueuedPermit<User> {
         // An error cannot occur: only `Permit::drop` removes the sender, to send or because this permit is dropped.
         let _ = self.granted.await;
         self.permit
+    }
+}
+
+impl<User: Flow> Permit<User> {
+    /// Counts bytes that the work used in addition to those that it requested; with [`FairSemaphore::of_work`] only.
+    pub fn charge(&self, bytes: u64) {
+        self.semaphore.lock().queue.charge_bytes(&self.user, bytes);
     }
 }
 

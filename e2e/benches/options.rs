@@ -38,7 +38,8 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
       reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all receive events again
       placement     where one of 1,000 pods may run among 150,000, beside 500 updates a second and kube-scheduler's plugins
       consumer      time, CPU, memory and bytes of real clients that keep 100,000 Pods or shirts, directly and through
-                    fieldcache, and the same for 5 minutes of updates; most of an hour, so only when it is named
+                    fieldcache, and the same for 5 minutes of updates; most of an hour, so only when it is named;
+                    a tenth as many Secrets too, for the next row's clients
       consumer-less the clients of this row that receive less: objects without managed fields, or a View of five fields
   --quick          10,000 objects, no ten times more, fewer rounds: a trial of minutes, no measurement
   --objects N      objects of the corpora (default 100000)

@@ -36,6 +36,29 @@ use crate::query::work::yield_to_others;
 /// Objects up to this size are read in a usual turn, in bytes. Reading a longer one takes up to 50 ms for each MB.
 pub const LONG: usize = 256 << 10;
 
+/// The work on an object, compared with reading it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectWork {
+    /// So many times as much.
+    Times(usize),
+    /// Perhaps very much, also for a short object, so it needs a long turn.
+    Costly,
+}
+
+impl ObjectWork {
+    /// The work for an object of this length, in bytes of an object that could be read instead. For costly work it is a
+    /// power of two, so that a turn for one object suffices for others of about its length.
+    pub fn bytes(self, length: usize) -> usize {
+        match self {
+            ObjectWork::Times(times) => length.saturating_mul(times),
+            ObjectWork::Costly => {
+                let bytes = length.saturating_mul(8).saturating_add(LONG + 1);
+                bytes.checked_next_power_of_two().unwrap_or(bytes)
+            }
+        }
+    }
+}
+
 /// How long a granted permit stays valid until its worker uses it.
 const VALID: Duration = Duration::from_millis(100);
 
@@ -48,8 +71,8 @@ enum Turn {
     Usual,
     /// A usual turn whose work must continue in a long one, to read an object of this many bytes.
     WantsLong(usize),
-    /// A long turn.
-    Long,
+    /// A long turn, which was granted to read objects of up to this many bytes.
+    Long(usize),
 }
 
 thread_local! {
@@ -67,8 +90,9 @@ pub fn count_work(bytes: usize) {
 pub const WORK_OF_A_TURN: usize = 1 << 20;
 
 /// The time after which a loop ends its turn, whatever it has counted. Work that costs more than it counts would
-/// otherwise keep a thread from other requests for long.
-const MOST_TIME: Duration = Duration::from_millis(20);
+/// otherwise keep a thread from other requests for long. Usual turns are far from it also on a busy machine, because a
+/// response whose first turn ends early is compressed, however short it is.
+const MOST_TIME: Duration = Duration::from_millis(200);
 
 /// Measures the work of a loop, which ends its turn after a bounded amount. The loop and the code that it calls count
 /// their work with [`count_work`], so the layers between them do not know of it.
@@ -85,9 +109,14 @@ impl WorkMeter {
         WorkMeter { start: COUNTED.get(), began: Instant::now() }
     }
 
+    /// The work of this thread since the start.
+    fn work(&self) -> usize {
+        COUNTED.get().wrapping_sub(self.start)
+    }
+
     /// Whether the turn must end: after [`WORK_OF_A_TURN`] or [`MOST_TIME`].
     pub fn is_over(&self) -> bool {
-        COUNTED.get().wrapping_sub(self.start) >= WORK_OF_A_TURN || self.began.elapsed() >= MOST_TIME
+        self.work() >= WORK_OF_A_TURN || self.began.elapsed() >= MOST_TIME
     }
 }
 
@@ -101,12 +130,13 @@ impl Drop for Restore {
 }
 
 /// Whether the current turn may read an object of this many bytes. If false, the caller must end its turn without
-/// reading. Its next turn is then a long one, which may read any object.
+/// reading. Its next turn is then a long one, which may read an object of this size.
 pub fn may_read(bytes: usize) -> bool {
     match TURN.get() {
         _ if bytes <= LONG => true,
-        Turn::None | Turn::Long => true,
-        Turn::Usual | Turn::WantsLong(_) => {
+        Turn::None => true,
+        Turn::Long(granted) if bytes <= granted => true,
+        Turn::Usual | Turn::WantsLong(_) | Turn::Long(_) => {
             TURN.set(Turn::WantsLong(bytes));
             false
         }
@@ -123,25 +153,35 @@ pub async fn wait_to_read(bytes: usize) {
 /// Runs the work of a usual turn. Also returns the bytes for which the next turn must be a long one; `None`: the next
 /// turn is a usual one.
 pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, Option<usize>) {
-    let restore = Restore(TURN.replace(Turn::Usual));
+    run_as(Turn::Usual, work)
+}
+
+/// Runs work in a turn of this kind. Returns as [`run_usual`] does.
+fn run_as<Done>(turn: Turn, work: impl FnOnce() -> Done) -> (Done, Option<usize>) {
+    let restore = Restore(TURN.replace(turn));
     let done = work();
     let wanted = match TURN.get() {
         Turn::WantsLong(bytes) => Some(bytes),
-        Turn::None | Turn::Usual | Turn::Long => None,
+        Turn::None | Turn::Usual | Turn::Long(_) => None,
     };
     drop(restore);
     (done, wanted)
 }
 
-/// Runs the work of a long turn, and then returns the permit. `permit`: `None` if no permit is needed (see
-/// [`NextTurn::poll_permit`]); the work then blocks the current thread of the runtime.
-pub(super) fn run_long<Done>(permit: Option<Permit<User>>, work: impl FnOnce() -> Done) -> Done {
-    let run = || {
-        let _restore = Restore(TURN.replace(Turn::Long));
-        work()
-    };
+/// Runs the work of a long turn for objects of up to `bytes`, and then returns the permit. `permit`: `None` if no permit
+/// is needed (see [`NextTurn::poll_permit`]); the work then blocks the current thread of the runtime. Returns as
+/// [`run_usual`] does.
+pub(super) fn run_long<Done>(
+    bytes: usize,
+    permit: Option<Permit<User>>,
+    work: impl FnOnce() -> Done,
+) -> (Done, Option<usize>) {
+    let meter = WorkMeter::start();
+    let run = || run_as(Turn::Long(bytes), work);
     let done = if permit.is_some() { block_in_place(run) } else { run() };
-    drop(permit);
+    if let Some(permit) = permit {
+        permit.charge((meter.work() as u64).saturating_sub(bytes as u64));
+    }
     done
 }
 
@@ -184,8 +224,8 @@ pub(super) enum NextTurn {
     Long(usize, Option<Box<QueuedLongTurn>>),
 }
 
-/// The most bytes that count for the order of long turns. The work of costly columns has no real length.
-const MOST_COUNTED: u64 = 16 << 20;
+/// The bytes for which a permit counts that its worker did not use: work on so many takes about [`VALID`].
+const UNUSED: u64 = 2 << 20;
 
 impl NextTurn {
     /// Polls for the permit of a long turn for `bytes`, and requests one if `queued` is `None` or has expired. Ready
@@ -228,7 +268,7 @@ impl QueuedLongTurn {
     /// [`VALID`].
     #[expect(clippy::disallowed_methods, reason = "the task ends with the worker or within VALID")]
     fn new(bytes: usize, permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).min(MOST_COUNTED);
+        let bytes = bytes as u64;
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
@@ -240,7 +280,10 @@ impl QueuedLongTurn {
             }
             sleep(VALID).await;
             let unused = std::mem::replace(&mut *lock(&granted), Slot::Expired);
-            drop(unused);
+            if let Slot::Granted(permit) = unused {
+                // Nobody else could use the place meanwhile.
+                permit.charge(UNUSED);
+            }
         });
         QueuedLongTurn { slot, task: task.abort_handle() }
     }

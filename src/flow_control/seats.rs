@@ -415,7 +415,7 @@ impl Worker {
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
         let (done, long_bytes) = match std::mem::replace(&mut self.next, NextTurn::Usual) {
-            NextTurn::Long(..) => (long_work::run_long(self.permit.take(), work), None),
+            NextTurn::Long(bytes, _) => long_work::run_long(bytes, self.permit.take(), work),
             NextTurn::Usual => long_work::run_usual(work),
         };
         if let Some(bytes) = long_bytes {

@@ -21,7 +21,7 @@ use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
-use crate::flow_control::long_work::may_read;
+use crate::flow_control::long_work::{ObjectWork, may_read};
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
@@ -117,7 +117,7 @@ async fn answer_in(
                 }
             }
         }
-        let length = found.length().saturating_mul(work_factor(server, context, resource, &agreed.form));
+        let length = object_work(server, context, resource, &agreed.form).bytes(found.length());
         let (found, snapshot) = if may_read(length) {
             (found, snapshot)
         } else {
@@ -251,17 +251,17 @@ fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
     passes.saturating_mul(object.length() as u64)
 }
 
-/// The work of writing the object in this form, as a multiple of its length.
-fn work_factor(
+/// The work of writing an object in this form.
+fn object_work(
     server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     form: &Representation,
-) -> usize {
+) -> ObjectWork {
     match (form, Include::read(&context.info.query, form)) {
-        (Representation::Table(version), Ok(include)) => server.columns.get(resource, version, include).work_factor(),
+        (Representation::Table(version), Ok(include)) => server.columns.get(resource, version, include).work(),
         // An invalid parameter is reported when the response is made.
-        (_, Ok(_) | Err(_)) => 1,
+        (_, Ok(_) | Err(_)) => ObjectWork::Times(1),
     }
 }
 

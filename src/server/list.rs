@@ -173,7 +173,7 @@ async fn answer_in(
     };
     // The first pieces are made with the response, and what they hold is counted before it begins. A long first object
     // needs a long turn (`flow_control::long_work`).
-    let first_length = first_length.saturating_mul(table.as_ref().map_or(1, |columns| columns.work_factor()));
+    let first_length = table.as_ref().map_or(first_length, |columns| columns.work().bytes(first_length));
     let long_turn = server.limits.seats().wait_for_long_turn(context.user, first_length).await;
     long_turn.map_err(ApiError::Limited)?;
     // Through a View that prunes, short lists have no Content-Length. It would reveal that one turn was enough to read
@@ -239,7 +239,7 @@ async fn state_to_show(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             // For an Eventual read, `newest` only waits until writes through this server are visible.
-            let upstream_understands = context.view.is_none() && read::upstream_knows_fields(resource, selection);
+            let upstream_understands = context.view.is_none() && read::upstream_knows(resource, selection);
             Box::pin(consistency::newest(server, context, resource, snapshot, upstream_understands)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),

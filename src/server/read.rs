@@ -223,15 +223,17 @@ pub async fn in_turns<Done>(
     .await
 }
 
-/// Whether the API server of the source knows every field of a selection. It does not know the fields of a FieldCache.
-pub fn upstream_knows_fields(resource: &Resource, selection: &Selection) -> bool {
+/// Whether the API server of the source understands a selection. It does not know the fields of a FieldCache, and most
+/// API servers ignore `shardSelector`.
+pub fn upstream_knows(resource: &Resource, selection: &Selection) -> bool {
     let fields = resource.extractor.fields();
-    selection.fields.iter().all(|term| match term.field {
-        FieldRef::Field(index) => {
-            fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)
-        }
-        FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => true,
-    })
+    selection.shard.is_none()
+        && selection.fields.iter().all(|term| match term.field {
+            FieldRef::Field(index) => {
+                fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)
+            }
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => true,
+        })
 }
 
 /// The name that a selection requires, if there is exactly one.

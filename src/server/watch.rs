@@ -506,8 +506,8 @@ impl Watch {
 
     /// Writes the initial events of one turn, and sets the position of the watch.
     fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
-        let (most, work_factor) = (self.most_together(), self.shape.work_factor());
-        let may_write = |listing: &mut Listing| may_read(next_length(listing).saturating_mul(work_factor));
+        let (most, work) = (self.most_together(), self.shape.work());
+        let may_write = |listing: &mut Listing| may_read(work.bytes(next_length(listing)));
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let meter = WorkMeter::start();
@@ -567,7 +567,6 @@ impl Watch {
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                count_work(self.shape.bytes_to_read(&routed.change));
                 looked += cost_of_look;
                 match self.write_dispatched_event(&routed, batch) {
                     Ok(Written::Done) => {}
@@ -673,9 +672,11 @@ impl Watch {
     /// Writes one change from the mailbox, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
         let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
-        if !may_read(self.shape.bytes_to_read(&routed.change)) {
+        let bytes = self.shape.bytes_to_read(&routed.change);
+        if !may_read(bytes) {
             return Ok(Written::NeedsLongTurn);
         }
+        count_work(bytes);
         let line = self.shape.routed_event(&self.resource, routed, &shown)?;
         if line.is_empty() {
             return Ok(Written::Done);

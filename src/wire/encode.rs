@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::flow_control::long_work::{WorkMeter, count_work, may_read};
+use crate::flow_control::long_work::{ObjectWork, WorkMeter, count_work, may_read};
 pub use crate::json::{json_bytes, write_string, write_value};
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
@@ -248,7 +248,7 @@ pub struct Chunks<Items, Write> {
     /// The bytes after the last item; `None` once they are written.
     tail: Option<Vec<u8>>,
     /// The work of writing an item, as a multiple of the object's length.
-    work_factor: usize,
+    work: ObjectWork,
 }
 
 impl<Items, Write> Chunks<Items, Write>
@@ -276,14 +276,14 @@ where
             is_first: true,
             left: None,
             tail: Some(tail),
-            work_factor: 1,
+            work: ObjectWork::Times(1),
         }
     }
 
     /// The same chunks, whose items take this multiple of the work of reading the object.
     #[must_use]
-    pub fn with_work_factor(self, work_factor: usize) -> Chunks<Items, Write> {
-        Chunks { work_factor, ..self }
+    pub fn with_work(self, work: ObjectWork) -> Chunks<Items, Write> {
+        Chunks { work, ..self }
     }
 }
 
@@ -312,7 +312,7 @@ where
         while chunk.len() < CHUNK && !meter.is_over() && self.left.is_none() && self.tail.is_some() {
             match self.next.take().or_else(|| self.items.next()) {
                 // This turn is too short for the object. The next one is a long turn.
-                Some(item) if !may_read(item.length().saturating_mul(self.work_factor)) => {
+                Some(item) if !may_read(self.work.bytes(item.length())) => {
                     self.next = Some(item);
                     break;
                 }

@@ -30,7 +30,7 @@ use super::pieces::Pieces;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
 use crate::flow_control::limit::Limited;
-use crate::flow_control::long_work::count_work;
+use crate::flow_control::long_work::{ObjectWork, count_work};
 use crate::flow_control::user::{User, UserShare};
 use crate::flow_control::watches::Watches;
 use crate::request::Query;
@@ -81,8 +81,8 @@ pub struct Columns {
     held: u64,
     /// The share of the first user with a watch that uses the columns.
     counted: OnceLock<UserShare>,
-    /// See [`Columns::work_factor`].
-    work_factor: usize,
+    /// See [`Columns::work`].
+    work: ObjectWork,
     _sources: Sources,
 }
 
@@ -107,9 +107,6 @@ enum Cells {
 /// The maximum bytes of all paths of a table that are parsed, in the order of its columns. The cells of further
 /// columns are null.
 const MOST_PATHS: usize = 128 << 10;
-
-/// The work factor of columns with a path that is not cheap. With it, every object needs a long turn.
-const COSTLY: usize = 1 << 20;
 
 /// The approximate memory of a parsed path for each byte of its text, in bytes.
 const PATH_COST: usize = 128;
@@ -145,7 +142,7 @@ impl Columns {
                     object_type,
                     held: 0,
                     counted: OnceLock::new(),
-                    work_factor: 1,
+                    work: ObjectWork::Times(1),
                     _sources: sources,
                 }
             }
@@ -199,7 +196,7 @@ impl Columns {
         let ways = shown.iter().try_fold(0, |sum: usize, (_, path)| {
             Some(sum.saturating_add(path.as_ref().map_or(Some(0), JsonPath::ways_if_cheap)?))
         });
-        let work_factor = ways.map_or(COSTLY, |ways| (ways / MOST_WAYS).clamp(1, COSTLY));
+        let work = ways.map_or(ObjectWork::Costly, |ways| ObjectWork::Times((ways / MOST_WAYS).max(1)));
         for (column, path) in shown {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
@@ -220,7 +217,7 @@ impl Columns {
             object_type: None,
             held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
             counted: OnceLock::new(),
-            work_factor,
+            work,
             _sources: sources,
         }
     }
@@ -262,11 +259,11 @@ impl Columns {
         self.held + 2 * object
     }
 
-    /// The most work of making a row, as a multiple of the object's length. It decides whether a row needs a long turn:
-    /// a path that reads parts of an object very often needs one for every object. The work that a row really takes is
-    /// counted when it is made ([`count_work`]).
-    pub fn work_factor(&self) -> usize {
-        self.work_factor
+    /// The most work of making a row. It decides whether a row needs a long turn: a path that reads parts of an object
+    /// very often needs one for every object. The work that a row really takes is counted when it is made
+    /// ([`count_work`]).
+    pub fn work(&self) -> ObjectWork {
+        self.work
     }
 
     /// The bytes around the rows of a list.
@@ -460,20 +457,20 @@ pub fn pieces(
     format: Format,
     now: Timestamp,
 ) -> Pieces {
-    let work_factor = columns.work_factor();
+    let work = columns.work();
     let columns = columns.clone();
     let row = move |object: &Object| Row::new(&columns, Shown::as_is(object), now);
     match format {
         // Tables have no protobuf message, so negotiation never chooses protobuf.
         Format::Json | Format::Protobuf => {
             let write = move |object, out: &mut Vec<u8>| begin(JsonRow::new(row(&object)), out);
-            Box::new(Chunks::new(envelope, objects, show, b",", write).with_work_factor(work_factor))
+            Box::new(Chunks::new(envelope, objects, show, b",", write).with_work(work))
         }
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
             let write = move |object, out: &mut Vec<u8>| begin(YamlRow::new(row(&object)), out);
-            Box::new(Chunks::new(envelope, objects, show, b"", write).with_work_factor(work_factor))
+            Box::new(Chunks::new(envelope, objects, show, b"", write).with_work(work))
         }
     }
 }

@@ -53,8 +53,11 @@ impl Consumer {
 
     /// Those that there are for a resource: custom resources have no protobuf.
     pub(super) fn for_kept(kept: &Kept) -> impl Iterator<Item = Consumer> + use<> {
-        let is_custom = matches!(kept, Kept::Shirts(_));
-        Consumer::ALL.into_iter().filter(move |consumer| !is_custom || *consumer != Consumer::InformerProtobuf)
+        let (is_custom, is_secret) = (matches!(kept, Kept::Shirts(_)), matches!(kept, Kept::Secrets(_)));
+        Consumer::ALL.into_iter().filter(move |consumer| match consumer {
+            Consumer::InformerProtobuf if is_custom => false,
+            consumer => !is_secret || consumer.receives_less(),
+        })
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -105,6 +108,7 @@ impl Consumer {
             (Consumer::Metadata, Kept::Shirts(_)) => 7,
             (Consumer::Reflector | Consumer::Python, Kept::Shirts(_)) => 17,
             (_, Kept::Shirts(_)) => 19,
+            (_, Kept::Secrets(_)) => 60,
         };
         kilobytes * 1_000
     }
@@ -122,6 +126,7 @@ impl Consumer {
                 let program = std::env::current_exe()?.with_file_name("examples").join("kube-rs-consumer");
                 let resource = match kept {
                     Kept::Pods(_) => "pods".to_owned(),
+                    Kept::Secrets(_) => "secrets".to_owned(),
                     Kept::Shirts(corpus) => format!("{}/v1/shirts/Shirt", corpus.group),
                 };
                 return Ok(Invocation::new(program).arguments([kubeconfig, resource]));
@@ -137,6 +142,7 @@ impl Consumer {
         };
         let (group, resource, kind) = match kept {
             Kept::Pods(_) => ("", "pods", "Pod"),
+            Kept::Secrets(_) => ("", "secrets", "Secret"),
             Kept::Shirts(corpus) => (corpus.group.as_str(), "shirts", "Shirt"),
         };
         let options = [("kubeconfig", &*kubeconfig), ("group", group), ("resource", resource), ("kind", kind)];

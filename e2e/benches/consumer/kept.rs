@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use e2e::control_plane::ControlPlane;
-use e2e::corpus::load::{pods_into_etcd, shirts_into_etcd};
+use e2e::corpus::load::{pods_into_etcd, secrets_into_etcd, shirts_into_etcd};
 use e2e::corpus::pods::Pods;
+use e2e::corpus::secrets::Secrets;
 use e2e::corpus::shirts::Shirts;
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 pub(super) enum Kept {
     Pods(Pods),
     Shirts(Shirts),
+    Secrets(Secrets),
 }
 
 impl Kept {
@@ -19,6 +21,7 @@ impl Kept {
         match self {
             Kept::Pods(_) => "Pods",
             Kept::Shirts(_) => "shirts",
+            Kept::Secrets(_) => "Secrets",
         }
     }
 
@@ -26,6 +29,7 @@ impl Kept {
         match self {
             Kept::Pods(corpus) => corpus.count,
             Kept::Shirts(corpus) => corpus.count,
+            Kept::Secrets(corpus) => corpus.count,
         }
     }
 
@@ -34,6 +38,7 @@ impl Kept {
         match self {
             Kept::Pods(_) => 15_000,
             Kept::Shirts(_) => 5_000,
+            Kept::Secrets(_) => 120_000,
         }
     }
 
@@ -42,6 +47,7 @@ impl Kept {
         match self {
             Kept::Pods(_) => "/api/v1/pods".to_owned(),
             Kept::Shirts(corpus) => corpus.everywhere(),
+            Kept::Secrets(_) => "/api/v1/secrets".to_owned(),
         }
     }
 
@@ -56,6 +62,10 @@ impl Kept {
                 "group": corpus.group, "resource": "shirts",
                 "keep": [".metadata.labels", ".metadata.creationTimestamp", ".spec.color", ".spec.size", ".spec.material.fabric"],
             }),
+            Kept::Secrets(_) => json!({
+                "group": "", "resource": "secrets",
+                "keep": [".metadata.labels", ".metadata.creationTimestamp", ".metadata.ownerReferences", ".immutable", ".type"],
+            }),
         }
     }
 
@@ -64,11 +74,13 @@ impl Kept {
         let object = match self {
             Kept::Pods(corpus) => corpus.object(index),
             Kept::Shirts(corpus) => corpus.object(index),
+            Kept::Secrets(corpus) => return corpus.path(index),
         };
         let text = |member: &str| object["metadata"][member].as_str().map(str::to_owned).unwrap_or_default();
         let collection = match self {
             Kept::Pods(corpus) => corpus.collection(&text("namespace")),
             Kept::Shirts(corpus) => corpus.collection(&text("namespace")),
+            Kept::Secrets(corpus) => corpus.collection(&text("namespace")),
         };
         format!("{collection}/{}", text("name"))
     }
@@ -78,6 +90,7 @@ impl Kept {
         match self {
             Kept::Pods(corpus) => pods_into_etcd(control_plane, corpus, |_| {}).await,
             Kept::Shirts(corpus) => shirts_into_etcd(control_plane, corpus, |_| {}).await,
+            Kept::Secrets(corpus) => secrets_into_etcd(control_plane, corpus).await,
         }
     }
 }

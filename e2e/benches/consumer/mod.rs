@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use e2e::accounting;
 use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
+use e2e::corpus::secrets::Secrets;
 use e2e::run_directory::RunDirectory;
 use e2e::viewed::Viewed;
 use serde_json::Value;
@@ -54,7 +55,8 @@ struct Side {
 /// Measures everything of this row.
 pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report) -> Result<()> {
     ensure!(offered.tls, "this build does not serve over TLS (--tls-cert-file)");
-    for kept in [Kept::Pods(options.pods()), Kept::Shirts(options.shirts())] {
+    let secrets = Secrets { count: options.objects / 10, seed: 1 };
+    for kept in [Kept::Pods(options.pods()), Kept::Shirts(options.shirts()), Kept::Secrets(secrets)] {
         let measured = Box::pin(measure(options, offered, &kept, report)).await;
         report.unless_failed("consumer", measured.context(kept.name()));
     }

@@ -132,8 +132,13 @@ func consumeByManager(ctx context.Context, form string, chosen *settings, counte
 	if err != nil {
 		return err
 	}
-	var watched client.Object = &corev1.Pod{}
-	if chosen.resource.Resource != "pods" {
+	var watched client.Object
+	switch chosen.resource.Resource {
+	case "pods":
+		watched = &corev1.Pod{}
+	case "secrets":
+		watched = &corev1.Secret{}
+	default:
 		custom := &unstructured.Unstructured{}
 		custom.SetGroupVersionKind(chosen.resource.GroupVersion().WithKind(chosen.kind))
 		watched = custom

@@ -18,6 +18,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::pods::Pods;
+use super::secrets::Secrets;
 use super::shirts::Shirts;
 use crate::control_plane::ControlPlane;
 use crate::eventually::eventually;
@@ -29,6 +30,9 @@ const AT_ONCE: usize = 48;
 
 /// Writes in one transaction. etcd's default limits are 128 of them and 1.5 MB.
 const WRITES_IN_ETCD: u64 = 100;
+
+/// The same for objects of up to 45 KB.
+const LONG_WRITES_IN_ETCD: u64 = 20;
 
 /// Transactions under way: the next ones are made while etcd writes.
 const AT_ONCE_IN_ETCD: usize = 4;
@@ -74,7 +78,8 @@ pub async fn shirts_into_etcd(control_plane: &ControlPlane, corpus: &Shirts, pro
     objects::create_definition(&client, &corpus.definition()).await?;
     namespaces(&client, &corpus.namespaces()).await?;
     let keys = format!("/registry/{}/shirts", corpus.group);
-    into_etcd(control_plane, corpus.count, |index| put(&keys, corpus.stored(index)), progress).await?;
+    into_etcd(control_plane, (corpus.count, WRITES_IN_ETCD), |index| put(&keys, corpus.stored(index)), progress)
+        .await?;
     are_served(&client, &corpus.everywhere(), corpus.count).await
 }
 
@@ -85,25 +90,39 @@ pub async fn shirts_into_etcd(control_plane: &ControlPlane, corpus: &Shirts, pro
 pub async fn pods_into_etcd(control_plane: &ControlPlane, corpus: &Pods, progress: impl FnMut(u64)) -> Result<()> {
     let client = control_plane.client();
     namespaces(&client, &corpus.namespaces()).await?;
-    into_etcd(control_plane, corpus.count, |index| put("/registry/pods", corpus.stored(index)), progress).await?;
+    let stored = |index| put("/registry/pods", corpus.stored(index));
+    into_etcd(control_plane, (corpus.count, WRITES_IN_ETCD), stored, progress).await?;
     are_served(&client, "/api/v1/pods", corpus.count).await
 }
 
+/// The same with Secrets; the control plane has no others.
+///
+/// # Errors
+/// As [`shirts_into_etcd`].
+pub async fn secrets_into_etcd(control_plane: &ControlPlane, corpus: &Secrets) -> Result<()> {
+    let client = control_plane.client();
+    namespaces(&client, &corpus.namespaces()).await?;
+    let stored = |index| put("/registry/secrets", corpus.stored(index));
+    into_etcd(control_plane, (corpus.count, LONG_WRITES_IN_ETCD), stored, |_| {}).await?;
+    are_served(&client, "/api/v1/secrets", corpus.count).await
+}
+
+/// Writes `count` objects, so many in one transaction.
 async fn into_etcd(
     control_plane: &ControlPlane,
-    count: u64,
+    (count, together): (u64, u64),
     put: impl Fn(u64) -> Value,
     mut progress: impl FnMut(u64),
 ) -> Result<()> {
     let (etcd, put) = (control_plane.etcd_endpoint()?.client(), &put);
     let write = async |first: u64| {
-        let end = count.min(first + WRITES_IN_ETCD);
+        let end = count.min(first + together);
         let puts: Vec<Value> = (first..end).map(put).collect();
         // The request is the JSON form of etcd's TxnRequest; without conditions it simply happens.
         etcd.send(Request::new(Method::POST, "/v3/kv/txn").json(&json!({ "success": puts }))).await?.success()?;
         Ok::<u64, anyhow::Error>(end - first)
     };
-    let firsts = (0..count).step_by(usize::try_from(WRITES_IN_ETCD)?);
+    let firsts = (0..count).step_by(usize::try_from(together)?);
     let mut written = stream::iter(firsts).map(write).buffer_unordered(AT_ONCE_IN_ETCD);
     let mut done = 0;
     while let Some(more) = written.try_next().await? {

@@ -1,7 +1,7 @@
 //! The seeded corpora of the benchmarks: the same objects from the same settings, on every machine.
 //!
-//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields, [`placement`]
-//! a cluster to place pods in. Object `i` is made from the seed and `i` alone. So objects can be made in any order and
+//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields, [`secrets`]
+//! those of applications that Helm installs, [`placement`] a cluster to place pods in. Object `i` is made from the seed and `i` alone. So objects can be made in any order and
 //! in parallel, and a million need no memory. Each corpus makes an object in two forms: as a client sends it
 //! (`object`), and as kube-apiserver stores and serves it (`stored`). A generator source or a folder needs the second
 //! one. A test compares that with what a real kube-apiserver serves. [`load`] sends a corpus to kube-apiserver.
@@ -12,6 +12,7 @@ pub mod load;
 mod managed_fields;
 pub mod placement;
 pub mod pods;
+pub mod secrets;
 pub mod shirts;
 mod words;
 

@@ -23,6 +23,7 @@ use super::super::state::ServerState;
 use super::batch::exact;
 use crate::builtin;
 use crate::flow_control::limit::Limited;
+use crate::flow_control::long_work::ObjectWork;
 use crate::flow_control::user::User;
 use crate::flow_control::watches::Watches;
 use crate::wire::api_error::ApiError;
@@ -272,14 +273,14 @@ impl EventEncoder {
     pub(super) fn bytes_to_read(&self, change: &Change) -> usize {
         let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map_or(0, Object::length));
         let read = if after == 0 || self.is_quiet { before + after } else { after };
-        read.saturating_mul(self.work_factor())
+        self.work().bytes(read)
     }
 
-    /// The work of writing an event, as a multiple of the object's length.
-    pub(super) fn work_factor(&self) -> usize {
+    /// The work of writing an event.
+    pub(super) fn work(&self) -> ObjectWork {
         match &self.form {
-            ShapeForm::Table(columns) => columns.work_factor(),
-            ShapeForm::Whole | ShapeForm::Partial(_) => 1,
+            ShapeForm::Table(columns) => columns.work(),
+            ShapeForm::Whole | ShapeForm::Partial(_) => ObjectWork::Times(1),
         }
     }
 

@@ -11,8 +11,8 @@
 //! - Long work holds a place until it is done, and its amount, the bytes of its request, is known before
 //!   ([`Places::UntilDone`]). The next place goes to the request that would be done first if all waiting users worked
 //!   at once, each with an equal share (weighted fair queueing). So a short request does not wait for long ones of a
-//!   hundred users, until its user has used as much as they request. Use is counted as in start-time fair queueing.
-//!   The level at which an idle user starts is never above that of a waiting one.
+//!   hundred users, until its user has used as much as they request. An idle user
+//!   starts at the level that each of the waiting ones would have reached.
 //! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
 //!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
 //!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
@@ -51,7 +51,7 @@ pub enum Places {
 pub struct Bounds {
     /// Places that can be taken at a time, or in a round.
     pub places: u64,
-    /// Places in addition to these for users who have none; with [`Places::UntilLeft`] only. `bytes` does not bound
+    /// Places in addition to these for users who have none; not with [`Places::ForOneRound`]. `bytes` does not bound
     /// requests that get one.
     pub first_places: u64,
     /// Bytes of all requests that have places.
@@ -210,11 +210,6 @@ impl<User: Flow> Tenant<User> {
         let cost = self.users.get(user)?.waiting.front()?.1;
         Some((has_first_places && *places > 0, self.usage.rank(kind, cost, *precedence)))
     }
-
-    /// The least use of a waiting user; `None` if no user waits.
-    fn least_waiting(&self) -> Option<u64> {
-        self.order.iter().filter_map(|(_, user)| Some(self.users.get(user)?.usage.used)).min()
-    }
 }
 
 /// The use of a user, and its waiting requests, the next one first.
@@ -357,6 +352,17 @@ impl<User: Flow> FairQueue<User> {
         });
     }
 
+    /// Counts bytes that a request used in addition to those that it requested; with [`Places::UntilDone`] only.
+    pub fn charge_bytes(&mut self, user: &User, bytes: u64) {
+        if self.kind == Places::UntilDone && self.share(user).is_some() {
+            self.change(user, |change| {
+                for usage in [change.tenant, &mut change.user.usage] {
+                    usage.used = usage.used.saturating_add(bytes);
+                }
+            });
+        }
+    }
+
     /// Takes back a turn that was granted and is not used yet, if the round has cost too much already. Returns whether
     /// it did. The request then waits again, before later ones of its user, whose tickets are larger numbers.
     ///
@@ -456,7 +462,7 @@ impl<User: Flow> FairQueue<User> {
         self.bytes = self.bytes.saturating_add(cost.bytes);
         match self.kind {
             Places::UntilLeft => self.now += 1,
-            Places::UntilDone => self.raise_levels(user),
+            Places::UntilDone => self.raise_levels(user, cost.bytes),
             Places::ForOneRound => {}
         }
         self.change(user, |change| {
@@ -469,17 +475,14 @@ impl<User: Flow> FairQueue<User> {
         });
     }
 
-    /// Raises the levels at which idle tenants, and idle users of this user's tenant, start. A level is the least use
-    /// of those who wait; without any, it is the use of the one who is served. It looks at all of them: work that takes
-    /// a place takes milliseconds, and this a microsecond for a hundred.
-    fn raise_levels(&mut self, user: &User) {
-        let name = user.tenant();
-        let waiting = self.order.iter().filter_map(|(_, name)| Some(self.tenants.get(name)?.usage.used)).min();
-        let served = self.tenants.get(&name).map_or(0, |tenant| tenant.usage.used);
-        self.now = self.now.max(waiting.unwrap_or(served));
-        if let Some(tenant) = self.tenants.get_mut(&name) {
-            let served = tenant.users.get(user).map_or(0, |share| share.usage.used);
-            tenant.now = tenant.now.max(tenant.least_waiting().unwrap_or(served));
+    /// Raises the levels at which idle tenants, and idle users of this user's tenant, start: by the granted bytes, divided
+    /// among those who wait. So a level advances as fast as those who wait are served together, and those who come later
+    /// do not delay a long request for ever.
+    fn raise_levels(&mut self, user: &User, bytes: u64) {
+        let share = |waiting: usize| bytes / (waiting as u64).max(1);
+        self.now = self.now.saturating_add(share(self.order.len()));
+        if let Some(tenant) = self.tenants.get_mut(&user.tenant()) {
+            tenant.now = tenant.now.saturating_add(share(tenant.order.len()));
         }
         self.granted += 1;
         if self.granted.is_multiple_of(SWEEP) {

@@ -8,6 +8,7 @@ mod credentials;
 mod definitions;
 mod ends;
 mod escapes;
+mod less;
 mod memory;
 mod messages;
 mod placement;

@@ -209,7 +209,7 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     for (script, expected) in [
         (format!("{alice} pod/none"), &["pods \"none\" not found in namespace \"team-a\""][..]),
         (format!("{alice} pod/pending --node nine"), &["there is no node \"nine\": the nodes are one, two"]),
-        (format!("{bob} pod/pending --node one"), &[&*of_bob, "remove --node, --taint, --label and --without-pod"]),
+        (format!("{bob} pod/pending --node one"), &[&*of_bob, "omit --node, --taint, --label and --without-pod"]),
         (format!("{bob} pod/none"), &["pods \"none\" not found in namespace \"team-a\""]),
         (format!("{mallory} pod/pending"), &[&*of_mallory, "; grant list on nodes and pods, or get on the Pod"]),
     ] {

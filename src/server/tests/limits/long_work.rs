@@ -127,6 +127,21 @@ async fn a_permit_that_is_not_used_goes_to_the_next_user() {
     }
 }
 
+#[tokio::test]
+async fn a_long_turn_reads_no_longer_object_than_it_was_granted_for() {
+    let seats = Arc::new(Seats::new(32));
+    let mut worker = seats.worker(&user("reader"));
+    worker.arrive().await.unwrap();
+    assert!(!reads_long(&mut worker), "the first turn is a usual one");
+    assert_eq!(worker.long_bytes(), Some(LONG + 1));
+    poll_fn(|context| worker.poll_turn(context)).await;
+    let read = worker.work(|| [may_read(LONG + 1), may_read(LONG), may_read(40 * LONG)]);
+    assert_eq!(read, [true, true, false]);
+    assert_eq!(worker.long_bytes(), Some(40 * LONG), "the next turn is for the longer object");
+    poll_fn(|context| worker.poll_turn(context)).await;
+    assert!(worker.work(|| may_read(40 * LONG)));
+}
+
 #[test]
 fn a_panic_in_a_turn_leaves_the_thread_as_it_was() {
     let panicked = std::panic::catch_unwind(|| run_usual(|| panic!("a defect")));

@@ -605,6 +605,33 @@ fn short_work_does_not_wait_for_long_work_of_many_users() {
     assert_eq!(served, 12_000 / 1_400, "the victim has had its share");
 }
 
+#[test]
+fn users_who_come_later_delay_long_work_for_a_bounded_time() {
+    let mut queue = FairQueue::new(Places::UntilDone, Bounds { places: 1, ..WORK });
+    let newcomer = |number: u64| user_of(u8::try_from(number % 200).unwrap(), u8::try_from(number / 200).unwrap());
+    queue.enter(&newcomer(0), 0, list(256));
+    queue.enter(&user(255), 1_000_000, list(12_000));
+    let mut running = newcomer(0);
+    // One user after the other has its first request, which is short.
+    let served = (1..1_000).find(|number| {
+        queue.enter(&newcomer(*number), *number, list(256));
+        let next = queue.release(&running, list(256));
+        running = newcomer(*number);
+        next == [1_000_000]
+    });
+    assert!(served.is_some_and(|served| served < 2 * 12_000 / 256 + 2), "{served:?}");
+}
+
+#[test]
+fn work_beyond_what_was_requested_counts() {
+    let mut queue = FairQueue::new(Places::UntilDone, Bounds { places: 1, ..WORK });
+    queue.enter(&user(0), 0, list(10));
+    queue.charge_bytes(&user(0), 100);
+    queue.enter(&user(0), 1, list(10));
+    queue.enter(&user(1), 2, list(50));
+    assert_eq!(queue.release(&user(0), list(10)), [2], "the other user has had less");
+}
+
 proptest! {
     /// Whoever waits all the time gets as much work done as any other, up to the longest request of each.
     #[test]
