@@ -162,7 +162,10 @@ impl Running {
     pub(super) async fn start(consumer: Consumer, kept: &Kept, side: &Side, directory: &Path) -> Result<Running> {
         let relay = Relay::start(&side.address).await?;
         let mut document = side.kubeconfig.clone();
-        document["clusters"][0]["cluster"]["server"] = relay.base().into();
+        // The URL of a View has a path.
+        let server = &mut document["clusters"][0]["cluster"]["server"];
+        let path = server.as_str().and_then(|url| url.strip_prefix(&*side.address)).unwrap_or_default().to_owned();
+        *server = format!("{}{path}", relay.base()).into();
         let kubeconfig = directory.join("kubeconfig");
         std::fs::write(&kubeconfig, document.to_string()).context("writing the kubeconfig of a client")?;
         let invocation = consumer.invocation(kept, &kubeconfig)?.environment("HOME", directory.display().to_string());

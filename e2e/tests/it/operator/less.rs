@@ -25,7 +25,7 @@ async fn the_views_of_the_page_show_the_fields_that_they_name() -> Result<()> {
     objects::create(&client, "/api/v1/namespaces/team-a/secrets", &secret).await?;
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "one", "labels": { "app": "shop" } },
-        "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i", "env": [{ "name": "A", "value": "s3cret" }] }] },
+        "spec": { "nodeName": "n", "serviceAccountName": "default", "containers": [{ "name": "c", "image": "i", "env": [{ "name": "A", "value": "s3cret" }] }] },
     });
     stage.kubectl.succeed(&["create", "serviceaccount", "default", "-n", "team-a"]).await.ok();
     eventually("the Pod is admitted", SOON, async || {
