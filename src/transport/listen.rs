@@ -75,9 +75,10 @@ const RESETS_OF_SHARED: usize = 100_000;
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The interval of HTTP/2 PINGs, and the timeout for their response. They detect clients that disappeared.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a client may send nothing before it gets a PING, and the timeout for its response. PINGs detect clients
+/// that disappeared, over HTTP/2 and over WebSocket.
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long responses in progress may take after the listener stops.
 const GRACE: Duration = Duration::from_secs(10);
