@@ -360,13 +360,13 @@ async fn serve_socket(
         _ = end.ended.wait_for(|ended| *ended) => None,
     };
     if let Some(stream) = accepted {
-        let peer = tls.requests_client_certificates().then(|| Arc::new(peer(address, &stream)));
-        serve(stream, state, server, end, peer).await;
+        let peer = Arc::new(peer(address, &stream));
+        serve(stream, state, server, end, Some(peer)).await;
     }
 }
 
 /// Serves one connection until it ends. `peer`: the client's address and certificates, which each request gets as an
-/// extension; `None` if the server requests no client certificates.
+/// extension; `None` without TLS.
 ///
 /// The connection is in a box, and nothing before it is in the returned future. An asynchronous function reserves
 /// memory for every value that it moves, so each open connection would take 16 kB instead of 2 kB.
@@ -458,7 +458,7 @@ where
             Err(Some(reason)) => {
                 end.connections.count_closed(reason);
                 return tokio::select! {
-                    // A request whose connection must end is not upgraded: its client connects again.
+                    // A WebSocket that is accepted meanwhile is not served: it ends, and its client connects again.
                     result = connection.as_mut() => log_end(result),
                     () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
                 };

@@ -271,12 +271,16 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let peer = Arc::new(Peer::new(None, vec![signed(&client("alice"), &known)]));
     let token = ("sec-websocket-protocol", "x, base64url.bearer.authorization.k8s.io.YWxpY2U");
-    for (host, headers, code, what) in [
-        ("fieldcache.svc", &[("origin", "https://fieldcache.svc")][..], 101, "its own page"),
-        ("fieldcache.svc:443", &[("origin", "https://FIELDCACHE.svc")], 101, "the usual port"),
-        ("fieldcache.svc", &[FOREIGN], 403, "a foreign page"),
-        ("fieldcache.svc", &[FOREIGN, token], 403, "with a token, which is not what authenticates it"),
-        ("fieldcache.svc", &[("origin", "https://fieldcache.svc:8443")], 403, "another port"),
+    let instead = "the client certificate authenticated this request, and not its bearer token";
+    let needed = "needs a bearer token: send";
+    for (host, headers, says, what) in [
+        ("fieldcache.svc", &[("origin", "https://fieldcache.svc")][..], None, "its own page"),
+        ("fieldcache.svc:443", &[("origin", "https://FIELDCACHE.svc")], None, "the usual port"),
+        ("fieldcache.svc", &[FOREIGN], Some(needed), "a foreign page"),
+        ("fieldcache.svc", &[FOREIGN, token], Some(instead), "with a token, which is not what authenticates it"),
+        ("fieldcache.svc", &[("origin", "https://fieldcache.svc:8443")], Some(needed), "another port"),
+        ("fieldcache.svc", &[("origin", "http://fieldcache.svc")], Some(needed), "its page without TLS"),
+        ("fc:8443", &[("origin", "http://fc:8443")], Some(needed), "that of its port"),
     ] {
         let mut request = Request::builder().uri(watch()).header("host", host);
         for (name, value) in with(headers) {
@@ -284,7 +288,11 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
         }
         let mut request = request.body(String::new()).unwrap();
         request.extensions_mut().insert(peer.clone());
-        assert_eq!(fixture.server.answer(request).await.status().as_u16(), code, "{what}");
+        let response = fixture.server.answer(request).await;
+        assert_eq!(response.status().as_u16(), if says.is_some() { 403 } else { 101 }, "{what}");
+        let Some(says) = says else { continue };
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains(says), "{what}: {body:?}");
     }
 }
 
@@ -298,6 +306,7 @@ async fn guards_hold_for_upgrades() {
         ("evil.example.com", &[("origin", "http://evil.example.com")], 403, "a name that was made to resolve here"),
         ("127.0.0.1:8181", &[FOREIGN], 403, "a foreign page"),
         ("127.0.0.1:8181", &[OWN, ("sec-fetch-site", "cross-site")], 403, "another mark of one"),
+        ("127.0.0.1:8181", &[("origin", "https://127.0.0.1:8181")], 101, "a proxy with TLS before it"),
     ] {
         let mut request = Request::builder().uri(watch()).header("host", host);
         for (name, value) in with(headers) {
