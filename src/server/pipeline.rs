@@ -229,6 +229,11 @@ impl Server {
         let authorized = authorized.and_then(|authorized| missing.map_or(Ok(authorized), Err));
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let handled = self.handle(&mut context, authorized, (turn, is_exempt), (&parts.uri, body)).await;
+        let is_upgraded = handled.as_ref().is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+        // The connection carries no requests of other users after this.
+        if is_upgraded && context.authorized.as_ref().is_some_and(AuthorizedRequest::is_by_front_proxy) {
+            connection.count_for(context.user);
+        }
         handled.unwrap_or_else(|error| context.error_response(&self.unless_incomplete(error)))
     }
 

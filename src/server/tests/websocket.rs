@@ -16,6 +16,7 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::access::authentication::Peer;
 use crate::access::tests::certificates::{authority, client, signed};
 use crate::access::tests::cluster::Cluster;
+use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::LimitSettings;
 use crate::server::Settings;
 use crate::server::guards::Guard;
@@ -294,6 +295,50 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert!(String::from_utf8_lossy(&body).contains(says), "{what}: {body:?}");
     }
+}
+
+#[tokio::test]
+async fn a_websocket_behind_a_front_proxy_counts_for_its_user() {
+    let (clients, proxies) = (authority("clients"), authority("proxies"));
+    let cluster = Cluster::new(|_| true);
+    let access = cluster.access();
+    access.set_authentication_config(&json!({
+        "client-ca-file": clients.pem(),
+        "requestheader-client-ca-file": proxies.pem(),
+        "requestheader-allowed-names": r#"["proxy"]"#,
+        "requestheader-username-headers": r#"["X-Remote-User"]"#,
+    }));
+    let settings = Settings { access: Some(access), ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let peer = Arc::new(Peer::new(None, vec![signed(&client("proxy"), &proxies)]));
+    let connections = fixture.server.limits().connections();
+    let mut open = Vec::new();
+    for (user, headers, code) in [
+        ("alice", with(&[OWN]), 101),
+        ("alice", with(&[OWN]), 101),
+        ("bob", with(&[OWN]), 101),
+        ("bob", Vec::new(), 200),
+        ("carol", Vec::new(), 200),
+        ("dave", Vec::new(), 200),
+    ] {
+        let state = Arc::new(ConnectionState::new("192.0.2.1".parse().unwrap(), false));
+        let place = connections.enter(&state).unwrap();
+        let mut request = Request::builder().uri(watch()).header("host", "127.0.0.1:8181");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut request = request.header("x-remote-user", user).body(String::new()).unwrap();
+        request.extensions_mut().insert(peer.clone());
+        let response = fixture.server.answer_to(&state, request).await;
+        assert_eq!(response.status(), code, "{user}");
+        open.push((state, place, response));
+    }
+    assert_eq!(connections.of_busiest_user(), 3, "the connections of the proxy");
+    assert_eq!(connections.of_busiest(), 3, "those of its address");
+    open.truncate(3);
+    assert_eq!((connections.of_busiest_user(), connections.of_busiest()), (2, 0), "alice has two WebSockets");
+    drop(open);
+    assert_eq!((connections.open(), connections.of_busiest()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
