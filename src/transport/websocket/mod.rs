@@ -1,9 +1,9 @@
 //! Sends the body of a response over a WebSocket (RFC 6455), after the connection was upgraded.
 //!
 //! The body consists of complete frames already ([`frame`] writes them), so that this module knows nothing of events.
-//! [`serve`] copies them to the client, and answers PING and Close. It sends PING to clients that send nothing, and ends
-//! the connection of a client that does not answer, as over HTTP/2. What the client sends otherwise is dropped, with
-//! the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
+//! [`serve`] copies them to the client, and answers PING and Close. It sends PING to clients that send nothing, and
+//! ends the connection of a client that does not answer, as over HTTP/2. What the client sends otherwise is dropped,
+//! with the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
 //! [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is not here: the service of the listener
 //! decides it.
 //!
@@ -230,8 +230,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         Poll::Ready(Ok(()))
     }
 
-    /// The next bytes to send: an answer to PING, PING, Close, or frames of the body. Pending if there are none now, and
-    /// after Close.
+    /// The next bytes to send: PONG, PING, Close, or frames of the body. Pending if there are none now, and after Close.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         if let Some(payload) = self.ping.take() {
             return Poll::Ready(frame::pong(&payload).into());
