@@ -88,14 +88,24 @@ impl AuthorizedRequest {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
     }
 
-    /// Whether the sender of the request has the credentials, and not only its program: a web page of any site can make a
-    /// browser send a client certificate, but no token that the page does not know. True also behind a front proxy,
+    /// Whether the sender of the request has the credentials, and not only its program: a web page of any site can make
+    /// a browser send a client certificate, but no token that the page does not know. True also behind a front proxy,
     /// which has authenticated the user by its own rules.
     pub fn has_own_credential(&self) -> bool {
         match self.credential {
             Credential::Token(_) | Credential::FrontProxy(_) => true,
             Credential::Certificate(_) | Credential::None => false,
         }
+    }
+
+    /// Whether the client certificate of the connection authenticated the request.
+    pub fn is_by_certificate(&self) -> bool {
+        matches!(self.credential, Credential::Certificate(_))
+    }
+
+    /// Whether a front proxy authenticated the user of the request.
+    pub fn is_by_front_proxy(&self) -> bool {
+        matches!(self.credential, Credential::FrontProxy(_))
     }
 
     /// Whether the caller has another permission too; false also if the API server does not decide.
@@ -220,7 +230,7 @@ impl AccessControl {
 
     /// The user for whom a connection counts towards the limits of connections, after a request of `identity` was
     /// authenticated on it: this user. A connection of a front proxy carries requests of many users and counts for the
-    /// front proxy.
+    /// front proxy, until it becomes a WebSocket.
     pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {
         match peer.and_then(|peer| peer.front_proxy(&self.authentication_config())) {
             Some(name) => format!("front proxy {name}"),

@@ -25,7 +25,7 @@ use super::tokens::{CachedReview, HeldToken, TokenReviewResult, Tokens, bearer};
 /// expire.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// The other end of a connection.
+/// The other end of a connection over TLS. Requests without TLS have none.
 #[derive(Debug, Default)]
 pub struct Peer {
     /// Its address.

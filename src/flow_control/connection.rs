@@ -186,6 +186,14 @@ impl ConnectionState {
         Ok(())
     }
 
+    /// Makes the connection of a front proxy, which carries one request only, count for the user of this request, and
+    /// no longer for its address. Called at most once, after [`ConnectionState::authenticate`].
+    pub(crate) fn count_for(&self, user: &User) {
+        if let Some(place) = self.place.get() {
+            place.reassign(user);
+        }
+    }
+
     /// Stores the place of the connection in the table.
     pub(crate) fn set_place(&self, place: ConnectionHandle) {
         let _ = self.place.set(place);

@@ -23,7 +23,8 @@
 //!   its connection ends.
 //!
 //! A connection with requests of several users counts for the user of the first one. The connection of a front proxy,
-//! such as kube-apiserver, counts for the front proxy (`Access::connection_user`).
+//! such as kube-apiserver, counts for the front proxy (`Access::connection_user`). A WebSocket carries one request. So it
+//! counts for the user of this request, and not for the address of the front proxy ([`ConnectionHandle::reassign`]).
 //!
 //! An authenticated connection that is closed for another one ends gracefully: GOAWAY over HTTP/2, after the response
 //! over HTTP/1.1, and 10 s later at the latest. An unauthenticated connection is closed at once.
@@ -125,6 +126,8 @@ struct Table {
     authenticated: TenantConnections<ConnectionState>,
     /// The user of each authenticated connection, by number.
     users: HashMap<u64, User>,
+    /// The connections that do not count for their origin: see [`ConnectionHandle::reassign`].
+    without_origin: BTreeSet<u64>,
 }
 
 /// Counts an open connection until it is dropped.
@@ -155,11 +158,30 @@ impl ConnectionHandle {
             None => Ok(()),
         }
     }
+
+    /// Makes an authenticated connection count for this user from now on, and no longer for its address. For a front
+    /// proxy's connection that carries the request of one user only. Does nothing if the connection was evicted.
+    pub(crate) fn reassign(&self, user: &User) {
+        let Some(connections) = self.connections.upgrade() else { return };
+        let mut table = connections.lock();
+        let Some(former) = table.users.insert(self.number, user.clone()) else {
+            table.users.remove(&self.number);
+            return;
+        };
+        if let Some(state) = table.authenticated.remove(&former, self.number) {
+            table.authenticated.insert(user, self.number, state);
+        }
+        table.leave_origin(self.origin, self.number);
+        table.without_origin.insert(self.number);
+    }
 }
 
 impl Table {
-    /// Decrements the number of connections of an origin.
-    fn leave_origin(&mut self, origin: Origin) {
+    /// Decrements the number of connections of an origin, unless the connection with this number does not count.
+    fn leave_origin(&mut self, origin: Origin, number: u64) {
+        if self.without_origin.remove(&number) {
+            return;
+        }
         if let Some(open) = self.origins.get_mut(&origin) {
             *open -= 1;
             if *open == 0 {
@@ -171,7 +193,7 @@ impl Table {
     /// Evicts an unauthenticated connection, which ends at once. The parameter is its origin and its number.
     fn cut(&mut self, (origin, number): (Origin, u64)) {
         if let Some(state) = self.unauthenticated.remove(&origin, number) {
-            self.leave_origin(origin);
+            self.leave_origin(origin, number);
             self.evicted.insert(number);
             state.evict();
         }
@@ -181,7 +203,7 @@ impl Table {
     fn displace(&mut self, (user, number): (User, u64)) {
         let Some(state) = self.authenticated.remove(&user, number) else { return };
         self.users.remove(&number);
-        self.leave_origin(state.address().map(origin_of));
+        self.leave_origin(state.address().map(origin_of), number);
         self.evicted.insert(number);
         if self.graceful.len() >= MOST_GRACEFUL
             && let Some((_, oldest)) = self.graceful.pop_first()
@@ -430,7 +452,7 @@ impl Drop for CountedConnection {
             table.graceful.remove(&self.number);
             return;
         }
-        table.leave_origin(self.origin);
+        table.leave_origin(self.origin, self.number);
         match table.users.remove(&self.number) {
             Some(user) => _ = table.authenticated.remove(&user, self.number),
             None => _ = table.unauthenticated.remove(&self.origin, self.number),

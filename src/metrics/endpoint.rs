@@ -120,7 +120,8 @@ impl Metrics {
         let access = match &self.scrapers {
             Scrapers::Anonymous(None) => return Ok(()),
             Scrapers::Anonymous(Some(guard)) => {
-                return guard.check(guards::authority(&parts.uri, &parts.headers)?, &parts.headers);
+                let authority = guards::authority(&parts.uri, &parts.headers)?;
+                return guard.check(authority, guards::is_tls(&parts.extensions), &parts.headers);
             }
             Scrapers::Authorized { access, .. } => access,
         };

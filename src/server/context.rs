@@ -26,10 +26,14 @@ pub(super) struct RequestContext<'a> {
     pub(super) headers: &'a HeaderMap,
     /// The host of the request, with its port; empty if the request names none.
     pub(super) authority: &'a str,
+    /// Whether the connection uses TLS.
+    pub(super) is_tls: bool,
     /// Whether the URL is too long to be forwarded to the API server.
     pub(super) is_long: bool,
     /// Whether the client asks for a WebSocket. Only watches are upgraded.
     pub(super) wants_websocket: bool,
+    /// Whether the request has a header Authorization, which is removed from `headers` meanwhile.
+    pub(super) has_token: bool,
     /// How long the request may still take, unless it is a watch.
     pub(super) timeout: Duration,
     /// The View through which the request came; `None` for a request at the root of the server.

@@ -1,8 +1,9 @@
 //! Forwards a request to the API server, and returns its response as it arrives.
 //!
 //! Bodies stream both ways, and a response that breaks off breaks off here too. No redirect is followed, and nothing
-//! is repeated. Nothing is converted, except that [`super::websocket`] makes messages of the events of a watch. The upstream applies its own credentials: headers about the client's identity are never
-//! forwarded. `read_your_writes` handles what a write means for the stores.
+//! is repeated. Nothing is converted, except that [`super::websocket`] makes messages of the events of a watch. The
+//! upstream applies its own credentials: headers about the client's identity are never forwarded. `read_your_writes`
+//! handles what a write means for the stores.
 
 use std::time::Duration;
 

@@ -12,10 +12,12 @@
 //! A request may carry a header several times. Every value is checked, since another program may have added one.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Method, Uri};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Uri};
 
+use crate::access::authentication::Peer;
 use crate::model::quote;
 use crate::wire::api_error::ApiError;
 
@@ -28,11 +30,11 @@ pub struct Guard {
 
 impl Guard {
     /// Rejects requests that a foreign web page may have caused. `authority` is the host of the request, with its port:
-    /// see [`authority`].
+    /// see [`authority`]. `is_tls`: the connection uses TLS.
     ///
     /// # Errors
     /// 403 that names the header.
-    pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+    pub fn check(&self, authority: &str, is_tls: bool, headers: &HeaderMap) -> Result<(), ApiError> {
         for authority in std::iter::once(authority).chain(headers.get_all(HOST).iter().map(text)) {
             // The host is the part after an `@`. No client needs one, so it is rejected instead of being parsed.
             if authority.contains('@') || !self.is_own(host_of(authority)) {
@@ -43,8 +45,7 @@ impl Guard {
             }
         }
         for origin in headers.get_all(ORIGIN).iter().map(text) {
-            let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            if own != Some(authority) {
+            if !is_own_origin(origin, authority, is_tls) {
                 let message =
                     format!("Origin {} is not this server; requests from web pages are rejected", quote(origin));
                 return Err(ApiError::Forbidden(message));
@@ -82,6 +83,33 @@ pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, Ap
     Ok(uri.authority().map_or(host, |authority| authority.as_str()))
 }
 
+/// Whether the connection of a request uses TLS.
+pub fn is_tls(extensions: &Extensions) -> bool {
+    extensions.get::<Arc<Peer>>().is_some()
+}
+
+/// Whether an Origin is that of a server at this authority. A port is left out if it is that of the scheme.
+///
+/// Anyone on the way of a page over plain HTTP can change it. So such a page is not of a server that uses TLS. A server
+/// without TLS may be behind a proxy with TLS, so that both schemes are its own.
+pub(super) fn is_own_origin(origin: &str, authority: &str, is_tls: bool) -> bool {
+    let Ok(origin) = origin.parse::<Uri>() else { return false };
+    let port = match origin.scheme_str() {
+        Some("http") if !is_tls => ":80",
+        Some("https") => ":443",
+        Some(_) | None => return false,
+    };
+    let without = |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+    let is_origin = matches!(origin.path(), "" | "/") && origin.query().is_none();
+    is_origin && origin.authority().is_some_and(|own| without(own.as_str()) == without(authority))
+}
+
+/// Whether the headers of a request announce a body.
+pub(super) fn has_body(headers: &HeaderMap) -> bool {
+    let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
+    headers.contains_key(TRANSFER_ENCODING) || has_length
+}
+
 /// The value of a header. If it is not ASCII, it is empty, which no check accepts.
 fn text(value: &HeaderValue) -> &str {
     value.to_str().unwrap_or_default()
@@ -103,9 +131,7 @@ fn host_of(authority: &str) -> &str {
 /// 415 for a body without a media type.
 pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
-    let has_body = headers.contains_key(TRANSFER_ENCODING) || has_length;
-    if !reads && has_body { check_media_type(headers) } else { Ok(()) }
+    if !reads && has_body(headers) { check_media_type(headers) } else { Ok(()) }
 }
 
 /// Like [`check_body`], for a request that is known to have a body.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{CACHE_CONTROL, HeaderName};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
@@ -175,6 +175,7 @@ impl Server {
     ) -> Response<Body> {
         let wants_websocket = websocket::is_requested(parts.version, &parts.headers);
         let moved = if wants_websocket { websocket_token::move_token(&mut parts.headers) } else { Ok(()) };
+        let has_token = parts.headers.contains_key(AUTHORIZATION);
         let caller = self.recognize(parts);
         let (mut head, mut turn) = match self.enter(&caller, connection, parts).await {
             Ok(entered) => entered,
@@ -213,8 +214,10 @@ impl Server {
             info: &info,
             headers: &parts.headers,
             authority,
+            is_tls: guards::is_tls(&parts.extensions),
             is_long: parts.extensions.get::<LongQuery>().is_some(),
             wants_websocket,
+            has_token,
             timeout: REQUEST_TIMEOUT,
             view: through,
             record,
@@ -226,6 +229,11 @@ impl Server {
         let authorized = authorized.and_then(|authorized| missing.map_or(Ok(authorized), Err));
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let handled = self.handle(&mut context, authorized, (turn, is_exempt), (&parts.uri, body)).await;
+        let is_upgraded = handled.as_ref().is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+        // The connection carries no requests of other users after this.
+        if is_upgraded && context.authorized.as_ref().is_some_and(AuthorizedRequest::is_by_front_proxy) {
+            connection.count_for(context.user);
+        }
         handled.unwrap_or_else(|error| context.error_response(&self.unless_incomplete(error)))
     }
 
@@ -435,7 +443,7 @@ impl Server {
     /// 403 for a web page, 415 for a body without a media type, 400 for an invalid timeout.
     fn check(&self, context: &mut RequestContext<'_>) -> Result<(), ApiError> {
         if let Some(guard) = &self.state.settings.guard {
-            guard.check(context.authority, context.headers)?;
+            guard.check(context.authority, context.is_tls, context.headers)?;
         }
         let (info, route) = (context.info, context.info.route());
         // A review stores nothing, and `kubectl create --raw` sends no media type.

@@ -13,13 +13,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_TYPE, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 use ring::digest;
 
 use super::context::RequestContext;
+use super::guards;
 use crate::access::AuthorizedRequest;
 use crate::model::quote;
 use crate::request::Route;
@@ -66,8 +67,7 @@ pub(super) fn accept(context: &RequestContext<'_>, mut response: Response<Body>)
         return fault(HandshakeFault::Version);
     }
     check_origin(context)?;
-    let has_body = context.headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
-    if has_body || context.headers.contains_key(TRANSFER_ENCODING) {
+    if guards::has_body(context.headers) {
         return fault(HandshakeFault::Body);
     }
     // Upstream reads the first header only, and accepts every single subprotocol.
@@ -115,32 +115,27 @@ fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
     if !(first.starts_with('/') || first.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))) {
         return Err(ApiError::Handshake(HandshakeFault::NoOrigin));
     }
-    let is_explicit = context.authorized.as_ref().is_some_and(AuthorizedRequest::has_own_credential);
-    match origins.iter().find(|origin| !is_own(origin, context.authority)) {
-        Some(foreign) if !is_explicit => Err(ApiError::Forbidden(format!(
-            "Origin {} is not this server, so that a watch over WebSocket needs a bearer token; without one, send the \
-             Origin of this server",
-            quote(foreign)
-        ))),
-        Some(_) | None => Ok(()),
+    let authorized = context.authorized.as_ref();
+    if authorized.is_some_and(AuthorizedRequest::has_own_credential) {
+        return Ok(());
     }
+    // A certificate is of a connection over TLS.
+    let is_by_certificate = authorized.is_some_and(AuthorizedRequest::is_by_certificate);
+    let is_own = |origin: &&&str| guards::is_own_origin(origin, context.authority, context.is_tls || is_by_certificate);
+    let Some(foreign) = origins.iter().find(|origin| !is_own(origin)) else { return Ok(()) };
+    let remedy = if is_by_certificate && context.has_token {
+        "the client certificate authenticated this request, and not its bearer token: connect without a certificate"
+    } else {
+        "send a bearer token, or the Origin of this server"
+    };
+    let foreign = quote(foreign);
+    Err(ApiError::Forbidden(format!(
+        "Origin {foreign} is not this server, so that a watch over WebSocket needs a bearer token: {remedy}"
+    )))
 }
 
 /// Whether a text is the scheme of a URL.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
-}
-
-/// Whether an Origin is that of a server at this authority. A port is left out if it is that of the scheme.
-fn is_own(origin: &str, authority: &str) -> bool {
-    let Ok(origin) = origin.parse::<Uri>() else { return false };
-    let port = match origin.scheme_str() {
-        Some("http") => ":80",
-        Some("https") => ":443",
-        Some(_) | None => return false,
-    };
-    let without = |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
-    let is_origin = matches!(origin.path(), "" | "/") && origin.query().is_none();
-    is_origin && origin.authority().is_some_and(|own| without(own.as_str()) == without(authority))
 }

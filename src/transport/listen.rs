@@ -75,9 +75,10 @@ const RESETS_OF_SHARED: usize = 100_000;
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The interval of HTTP/2 PINGs, and the timeout for their response. They detect clients that disappeared.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a client may send nothing before it gets a PING, and the timeout for its response. PINGs detect clients
+/// that disappeared, over HTTP/2 and over WebSocket.
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long responses in progress may take after the listener stops.
 const GRACE: Duration = Duration::from_secs(10);
@@ -359,13 +360,13 @@ async fn serve_socket(
         _ = end.ended.wait_for(|ended| *ended) => None,
     };
     if let Some(stream) = accepted {
-        let peer = tls.requests_client_certificates().then(|| Arc::new(peer(address, &stream)));
-        serve(stream, state, server, end, peer).await;
+        let peer = Arc::new(peer(address, &stream));
+        serve(stream, state, server, end, Some(peer)).await;
     }
 }
 
 /// Serves one connection until it ends. `peer`: the client's address and certificates, which each request gets as an
-/// extension; `None` if the server requests no client certificates.
+/// extension; `None` without TLS.
 ///
 /// The connection is in a box, and nothing before it is in the returned future. An asynchronous function reserves
 /// memory for every value that it moves, so each open connection would take 16 kB instead of 2 kB.
@@ -457,7 +458,7 @@ where
             Err(Some(reason)) => {
                 end.connections.count_closed(reason);
                 return tokio::select! {
-                    // A request whose connection must end is not upgraded: its client connects again.
+                    // A WebSocket that is accepted meanwhile is not served: it ends, and its client connects again.
                     result = connection.as_mut() => log_end(result),
                     () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
                 };

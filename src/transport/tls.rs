@@ -126,7 +126,6 @@ pub struct Tls {
     opened: Stamps,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
-    requests_client_certificates: bool,
 }
 
 /// Replaces the certificate of a server whose certificate does not come from files.
@@ -181,7 +180,6 @@ impl Tls {
         first: Arc<CertifiedKey>,
         clients: Arc<dyn ClientCertVerifier>,
     ) -> Result<Tls, TlsError> {
-        let requests_certificates = clients.offer_client_auth();
         let current = Arc::new(Current(RwLock::new(first)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -191,36 +189,19 @@ impl Tls {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Some clients prefer AES-256, which costs more CPU without a benefit here. Go's server prefers AES-128 too.
         config.ignore_client_order = true;
-        Ok(Tls {
-            files,
-            opened,
-            current,
-            config: Arc::new(config),
-            requests_client_certificates: requests_certificates,
-        })
+        Ok(Tls { files, opened, current, config: Arc::new(config) })
     }
 
     /// The same configuration for another listener. Only the original reloads files, for both listeners: see
     /// [`Tls::follow`].
     #[must_use]
     pub fn shared(&self) -> Tls {
-        Tls {
-            files: None,
-            opened: Stamps::default(),
-            current: self.current.clone(),
-            config: self.config.clone(),
-            requests_client_certificates: self.requests_client_certificates,
-        }
+        Tls { files: None, opened: Stamps::default(), current: self.current.clone(), config: self.config.clone() }
     }
 
     /// The current certificate of the server, without its issuers. Never `None`, because an empty file is not loaded.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
-    }
-
-    /// Whether the server requests a certificate from clients.
-    pub(crate) fn requests_client_certificates(&self) -> bool {
-        self.requests_client_certificates
     }
 
     /// Performs the handshake within [`HANDSHAKE_TIMEOUT`]. `None` after a failure, which is logged at level debug; the

@@ -118,8 +118,8 @@ pub enum ApiError {
     Internal(String),
 }
 
-/// Why the handshake of a WebSocket is invalid (golang.org/x/net `websocket/hybi.go`, ReadHandshake, AcceptHandshake and
-/// checkOrigin).
+/// Why the handshake of a WebSocket is invalid (golang.org/x/net `websocket/hybi.go`, ReadHandshake, AcceptHandshake
+/// and checkOrigin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeFault {
     /// The header Sec-WebSocket-Key is missing.
@@ -297,8 +297,8 @@ impl ApiError {
         matches!(self, ApiError::PageNotFound).then_some("404 page not found\n")
     }
 
-    /// The version of the WebSocket protocol, for the header Sec-WebSocket-Version; `None` if the response must not have
-    /// the header.
+    /// The version of the WebSocket protocol, for the header Sec-WebSocket-Version; `None` if the response must not
+    /// have the header.
     pub(crate) fn websocket_version(&self) -> Option<&'static str> {
         matches!(self, ApiError::Handshake(HandshakeFault::Version)).then_some(WEBSOCKET_VERSION)
     }

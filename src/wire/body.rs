@@ -223,12 +223,20 @@ impl Body {
         self.panics = Some(panics.clone());
     }
 
-    /// Polls the next frame, without turns and limits. Over a WebSocket it has one or more messages, and the bytes of an
-    /// event that remains incomplete are dropped.
+    /// Polls the next frame, without turns and limits. Over a WebSocket it has one or more messages, and a body that
+    /// ends within an event ends with an error.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         loop {
             let next = ready!(self.poll_kind(context));
-            let (Some(messages), Some(Ok(frame))) = (&mut self.messages, &next) else { return Poll::Ready(next) };
+            let Some(messages) = &mut self.messages else { return Poll::Ready(next) };
+            let frame = match next {
+                Some(Ok(frame)) => frame,
+                None if messages.is_within_event() => {
+                    self.messages = None;
+                    return Poll::Ready(Some(Err("the body ended within an event".into())));
+                }
+                Some(Err(_)) | None => return Poll::Ready(next),
+            };
             let bytes = frame.data_ref().map(|bytes| messages.push(bytes)).unwrap_or_default();
             if !bytes.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));

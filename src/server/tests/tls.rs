@@ -22,6 +22,9 @@ use tokio_rustls::client::TlsStream;
 
 use super::listen::{Running, request, run_listener};
 use super::{Fixture, SHIRTS};
+use crate::server::Settings;
+use crate::server::guards::Guard;
+use crate::store::HistoryLimits;
 use crate::transport::listen::Listener;
 use crate::transport::tls::{CertificateFiles, Tls, TlsError, no_client_certificates};
 
@@ -106,6 +109,26 @@ async fn connect(running: &Running, certificate: &str, protocols: &[&str]) -> st
 async fn end(running: Running) {
     running.stop.send(()).unwrap();
     running.task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_without_tls_is_not_of_this_server() {
+    let settings = Settings { guard: Some(Guard::default()), ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let files = Files::new();
+    let (certificate, key) = new_pair();
+    files.write(&certificate, &key);
+    let running = run(&fixture, &files).await;
+    for (origin, code) in [("https://localhost:8181", 200), ("http://localhost:8181", 403)] {
+        let mut stream = connect(&running, &certificate, &["http/1.1"]).await.unwrap();
+        let head =
+            format!("GET {SHIRTS} HTTP/1.1\r\nHost: localhost:8181\r\nOrigin: {origin}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut response = [0; 12];
+        stream.read_exact(&mut response).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&response), format!("HTTP/1.1 {code}"), "{origin}");
+    }
+    end(running).await;
 }
 
 #[tokio::test]

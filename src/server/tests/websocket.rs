@@ -16,6 +16,7 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::access::authentication::Peer;
 use crate::access::tests::certificates::{authority, client, signed};
 use crate::access::tests::cluster::Cluster;
+use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::LimitSettings;
 use crate::server::Settings;
 use crate::server::guards::Guard;
@@ -271,12 +272,16 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let peer = Arc::new(Peer::new(None, vec![signed(&client("alice"), &known)]));
     let token = ("sec-websocket-protocol", "x, base64url.bearer.authorization.k8s.io.YWxpY2U");
-    for (host, headers, code, what) in [
-        ("fieldcache.svc", &[("origin", "https://fieldcache.svc")][..], 101, "its own page"),
-        ("fieldcache.svc:443", &[("origin", "https://FIELDCACHE.svc")], 101, "the usual port"),
-        ("fieldcache.svc", &[FOREIGN], 403, "a foreign page"),
-        ("fieldcache.svc", &[FOREIGN, token], 403, "with a token, which is not what authenticates it"),
-        ("fieldcache.svc", &[("origin", "https://fieldcache.svc:8443")], 403, "another port"),
+    let instead = "the client certificate authenticated this request, and not its bearer token";
+    let needed = "needs a bearer token: send";
+    for (host, headers, says, what) in [
+        ("fieldcache.svc", &[("origin", "https://fieldcache.svc")][..], None, "its own page"),
+        ("fieldcache.svc:443", &[("origin", "https://FIELDCACHE.svc")], None, "the usual port"),
+        ("fieldcache.svc", &[FOREIGN], Some(needed), "a foreign page"),
+        ("fieldcache.svc", &[FOREIGN, token], Some(instead), "with a token, which is not what authenticates it"),
+        ("fieldcache.svc", &[("origin", "https://fieldcache.svc:8443")], Some(needed), "another port"),
+        ("fieldcache.svc", &[("origin", "http://fieldcache.svc")], Some(needed), "its page without TLS"),
+        ("fc:8443", &[("origin", "http://fc:8443")], Some(needed), "that of its port"),
     ] {
         let mut request = Request::builder().uri(watch()).header("host", host);
         for (name, value) in with(headers) {
@@ -284,8 +289,56 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
         }
         let mut request = request.body(String::new()).unwrap();
         request.extensions_mut().insert(peer.clone());
-        assert_eq!(fixture.server.answer(request).await.status().as_u16(), code, "{what}");
+        let response = fixture.server.answer(request).await;
+        assert_eq!(response.status().as_u16(), if says.is_some() { 403 } else { 101 }, "{what}");
+        let Some(says) = says else { continue };
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains(says), "{what}: {body:?}");
     }
+}
+
+#[tokio::test]
+async fn a_websocket_behind_a_front_proxy_counts_for_its_user() {
+    let (clients, proxies) = (authority("clients"), authority("proxies"));
+    let cluster = Cluster::new(|_| true);
+    let access = cluster.access();
+    access.set_authentication_config(&json!({
+        "client-ca-file": clients.pem(),
+        "requestheader-client-ca-file": proxies.pem(),
+        "requestheader-allowed-names": r#"["proxy"]"#,
+        "requestheader-username-headers": r#"["X-Remote-User"]"#,
+    }));
+    let settings = Settings { access: Some(access), ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let peer = Arc::new(Peer::new(None, vec![signed(&client("proxy"), &proxies)]));
+    let connections = fixture.server.limits().connections();
+    let mut open = Vec::new();
+    for (user, headers, code) in [
+        ("alice", with(&[OWN]), 101),
+        ("alice", with(&[OWN]), 101),
+        ("bob", with(&[OWN]), 101),
+        ("bob", Vec::new(), 200),
+        ("carol", Vec::new(), 200),
+        ("dave", Vec::new(), 200),
+    ] {
+        let state = Arc::new(ConnectionState::new("192.0.2.1".parse().unwrap(), false));
+        let place = connections.enter(&state).unwrap();
+        let mut request = Request::builder().uri(watch()).header("host", "127.0.0.1:8181");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut request = request.header("x-remote-user", user).body(String::new()).unwrap();
+        request.extensions_mut().insert(peer.clone());
+        let response = fixture.server.answer_to(&state, request).await;
+        assert_eq!(response.status(), code, "{user}");
+        open.push((state, place, response));
+    }
+    assert_eq!(connections.of_busiest_user(), 3, "the connections of the proxy");
+    assert_eq!(connections.of_busiest(), 3, "those of its address");
+    open.truncate(3);
+    assert_eq!((connections.of_busiest_user(), connections.of_busiest()), (2, 0), "alice has two WebSockets");
+    drop(open);
+    assert_eq!((connections.open(), connections.of_busiest()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,6 +351,7 @@ async fn guards_hold_for_upgrades() {
         ("evil.example.com", &[("origin", "http://evil.example.com")], 403, "a name that was made to resolve here"),
         ("127.0.0.1:8181", &[FOREIGN], 403, "a foreign page"),
         ("127.0.0.1:8181", &[OWN, ("sec-fetch-site", "cross-site")], 403, "another mark of one"),
+        ("127.0.0.1:8181", &[("origin", "https://127.0.0.1:8181")], 101, "a proxy with TLS before it"),
     ] {
         let mut request = Request::builder().uri(watch()).header("host", host);
         for (name, value) in with(headers) {
@@ -318,7 +372,8 @@ async fn a_watch_that_is_forwarded_becomes_a_websocket() {
     let fixture = before(&behind, PassThrough::Read);
     let response = open(&fixture, secrets, &headers).await;
     assert_eq!(response.headers()["fieldcache-read"], "forwarded");
-    assert_eq!(sent(response).await, [], "an event without its end is no message");
+    let ended = response.into_body().collect().await.map(http_body_util::Collected::to_bytes);
+    assert_eq!(ended.unwrap_err().to_string(), "the body ended within an event");
     let seen = format!("{:?}", behind.last());
     for absent in ["upgrade", "sec-websocket", "origin", "accept-encoding", "authorization", "YWxpY2U"] {
         assert!(!seen.to_lowercase().contains(&absent.to_lowercase()), "{absent}: {seen}");

@@ -65,6 +65,9 @@ pub(crate) fn push_head(opcode: Opcode, is_last: bool, length: usize, out: &mut 
     }
 }
 
+/// A PING without a payload.
+pub(super) const PING: &[u8] = &[0x80 | Opcode::Ping as u8, 0];
+
 /// The frame that answers a PING with this payload.
 pub(super) fn pong(payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(2 + payload.len());

@@ -1,8 +1,9 @@
 //! Sends the body of a response over a WebSocket (RFC 6455), after the connection was upgraded.
 //!
 //! The body consists of complete frames already ([`frame`] writes them), so that this module knows nothing of events.
-//! [`serve`] copies them to the client, and answers PING and Close. What the client sends otherwise is dropped, with
-//! the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
+//! [`serve`] copies them to the client, and answers PING and Close. It sends PING to clients that send nothing, and
+//! ends the connection of a client that does not answer, as over HTTP/2. What the client sends otherwise is dropped,
+//! with the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
 //! [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is not here: the service of the listener
 //! decides it.
 //!
@@ -14,7 +15,7 @@ pub(crate) mod frame;
 #[cfg(test)]
 mod tests;
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -22,11 +23,11 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use self::client::{ClientFrames, ClientSignal};
 use self::frame::CloseCode;
-use super::listen::ResponseBody;
+use super::listen::{PING_INTERVAL, PING_TIMEOUT, ResponseBody};
 
 /// The bytes that are read from the client at a time.
 const CHUNK: usize = 2 << 10;
@@ -68,6 +69,17 @@ enum End {
     Disconnected,
 }
 
+/// Whether the server asks a client that sends nothing for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    /// The client has sent something in time.
+    None,
+    /// PING must be sent.
+    Due,
+    /// PING is being sent, and the client has sent nothing since.
+    Sent,
+}
+
 /// A WebSocket whose messages are those of a body.
 struct Socket<Io, Body> {
     io: Io,
@@ -80,6 +92,9 @@ struct Socket<Io, Body> {
     is_flushed: bool,
     /// The payload of the last PING that is not answered. RFC 6455, 5.5.3, permits to answer the last one only.
     ping: Option<Vec<u8>>,
+    /// When the client has sent nothing for [`PING_INTERVAL`], or for [`PING_TIMEOUT`] after PING.
+    silence: Pin<Box<Sleep>>,
+    probe: Probe,
     /// The code of the Close frame that must be sent.
     closing: Option<CloseCode>,
     /// Whether the Close frame is in `out`, or sent.
@@ -99,6 +114,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
             out: Bytes::new(),
             is_flushed: true,
             ping: None,
+            silence: Box::pin(sleep(PING_INTERVAL)),
+            probe: Probe::None,
             closing: None,
             is_close_sent: false,
             by_client: false,
@@ -109,7 +126,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
     /// Ready when the Close frame is sent, or the client has disconnected.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// The connection is broken, or the client does not answer PING.
     fn poll_messages(&mut self, context: &mut Context<'_>) -> Poll<io::Result<End>> {
         loop {
             let is_reading = match self.poll_client(context)? {
@@ -117,6 +134,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
                 Poll::Ready(true) => true,
                 Poll::Pending => false,
             };
+            self.check_silence(context)?;
             let is_writing = self.poll_send(context)?.is_ready();
             if self.is_close_sent && self.out.is_empty() && self.is_flushed {
                 return Poll::Ready(Ok(End::Closed { by_client: self.by_client }));
@@ -125,6 +143,22 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Has PING sent when the client has sent nothing for [`PING_INTERVAL`]. The time for the answer begins when the
+    /// PING is the next to be written, because the timeouts of writes apply before.
+    ///
+    /// # Errors
+    /// The client has not answered.
+    fn check_silence(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.closing.is_some() || self.probe == Probe::Due || self.silence.as_mut().poll(context).is_pending() {
+            return Ok(());
+        }
+        if self.probe == Probe::Sent {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer PING"));
+        }
+        self.probe = Probe::Due;
+        Ok(())
     }
 
     /// Reads some bytes of the client, until the server must send Close. Ready with false if the client has
@@ -139,6 +173,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         if part.filled().is_empty() {
             return Poll::Ready(Ok(false));
         }
+        self.probe = Probe::None;
+        self.silence.as_mut().reset(Instant::now() + PING_INTERVAL);
         let mut bytes = part.filled();
         loop {
             match self.frames.read(&mut bytes) {
@@ -194,11 +230,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         Poll::Ready(Ok(()))
     }
 
-    /// The next bytes to send: an answer to PING, Close, or frames of the body. Pending if there are none now, and
-    /// after Close.
+    /// The next bytes to send: PONG, PING, Close, or frames of the body. Pending if there are none now, and after Close.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         if let Some(payload) = self.ping.take() {
             return Poll::Ready(frame::pong(&payload).into());
+        }
+        if self.probe == Probe::Due && self.body.is_some() {
+            self.probe = Probe::Sent;
+            self.silence.as_mut().reset(Instant::now() + PING_TIMEOUT);
+            return Poll::Ready(Bytes::from_static(frame::PING));
         }
         if let Some(body) = &mut self.body {
             match ready!(Pin::new(body).poll_frame(context)) {

@@ -201,6 +201,20 @@ async fn pings_are_answered_between_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_vanishes_is_detected() {
+    let (mut peer, sender) = Peer::open();
+    for answer in [masked(0x8a, b""), masked(0x81, b"x")] {
+        peer.expect(b"\x89\x00").await;
+        peer.io.write_all(&answer).await.unwrap();
+    }
+    sender.send(Bytes::from("piece")).await.unwrap();
+    peer.expect(b"piece").await;
+    peer.expect(b"\x89\x00").await;
+    assert_eq!(peer.rest().await, b"", "no answer comes, so the connection is closed");
+    assert!(sender.is_closed(), "the body is dropped");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_close_is_not_waited_for_long() {
     let mut peer = Peer::of(Body::stream(stream::empty().boxed()));
     peer.expect(&close(CloseCode::Normal)).await;

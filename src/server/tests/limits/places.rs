@@ -122,6 +122,27 @@ fn one_without_a_pending_request_is_evicted_first() {
     assert!(first.is_evicted(), "if all have one, the oldest");
 }
 
+/// Otherwise one user with many WebSockets through a front proxy takes the places of all users behind it.
+#[test]
+fn a_websocket_behind_a_front_proxy_takes_the_place_of_its_user() {
+    let connections = Arc::new(Connections::new(40));
+    let upgraded = |name: &str| {
+        let open = of_user(&connections, "192.0.2.1", "proxy")?.ok()?;
+        open.state.count_for(&user(name));
+        Some(open)
+    };
+    let alice = upgraded("alice").unwrap();
+    let many: Vec<Open> = (0..29).map(|_| upgraded("mallory").expect("free places")).collect();
+    assert_eq!(connections.of_busiest(), 0, "the address of the proxy keeps its share");
+    let bob = upgraded("bob").expect("a place is made");
+    assert_eq!(many.iter().filter(|open| open.is_displaced()).count(), 1, "by the user with the most");
+    assert!(!alice.is_displaced() && !bob.is_displaced());
+    let other = of_user(&connections, "192.0.2.1", "proxy").unwrap().expect("a place is made");
+    assert_eq!(connections.of_busiest(), 1);
+    drop((alice, many, bob, other));
+    assert_eq!((connections.open(), connections.of_busiest(), connections.of_busiest_user()), (0, 0, 0));
+}
+
 #[test]
 fn an_address_has_a_share_while_the_table_is_crowded() {
     let connections = Arc::new(Connections::new(40));
