@@ -539,7 +539,7 @@ impl Watch {
     /// number of events in a batch would reveal how long the pruned parts are.
     fn most_together(&self) -> usize {
         match &self.gzip {
-            _ if !self.resource.is_shown_whole() => 1,
+            _ if self.resource.hidden().is_some() => 1,
             Some(_) => gzip::TOGETHER,
             None => CHUNK,
         }

@@ -96,3 +96,16 @@ async fn what_enters_or_leaves_the_selection_is_sent_and_bookmarks_advance() {
     let deleted = fixture.delete("default", "a");
     assert_eq!(watch.line().await, format!("DELETED default/a@{deleted}"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_with_changes_left_ends_without_a_bookmark() {
+    let mut fixture = fixture();
+    let path = format!("{VIEW}{ALL_SHIRTS}?watch=true&allowWatchBookmarks=true&resourceVersion=100&timeoutSeconds=4");
+    let mut slow = fixture.watch(&path).await;
+    slow.expect_silence().await;
+    let versions = ["a", "b", "c"].map(|name| put(&mut fixture, name, "blue", 1));
+    // Each event is sent alone, so two changes are left.
+    assert_eq!(slow.line().await, format!("ADDED default/a@{}", versions[0]));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(slow.line().await, "end", "a client that resumed from a bookmark would receive a again");
+}
