@@ -32,7 +32,11 @@ async fn the_views_of_the_page_show_the_fields_that_they_name() -> Result<()> {
         objects::create(&client, "/api/v1/namespaces/team-a/pods", &pod).await
     })
     .await?;
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/your-operator.md"))?;
     for file in ["secrets-without-data", "pod-addresses"] {
+        let manifest = std::fs::read_to_string(format!("{}/walk-through/{file}.yaml", stage.manifests))?;
+        let view = manifest.rsplit("---\n").next().unwrap_or_default();
+        ensure!(page.contains(&format!("```yaml\n{view}```")), "the page shows another View than {file}.yaml");
         stage.apply(&format!("walk-through/{file}.yaml")).await?;
     }
     let operator = stage.operator("one").await?;
