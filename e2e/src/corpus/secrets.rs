@@ -44,7 +44,7 @@ impl Secrets {
     pub fn stored(&self, index: u64) -> Value {
         let mut random = Random::from_seed(self.seed, index);
         let created = time(index * 17 % 5_000_000);
-        let is_release = index % 10 != 0;
+        let is_release = !index.is_multiple_of(10);
         let (kind, key, length, manager) = match (is_release, index % 20) {
             (true, _) => ("helm.sh/release.v1", "release", random.between(10_000, 30_000), "Helm"),
             (false, 0) => ("kubernetes.io/tls", "tls.key", random.between(1_000, 4_000), "cert-manager"),
