@@ -100,12 +100,32 @@ impl Messages {
         }
     }
 
+    /// The next message or control frame, as [`Messages::frame`] returns a frame. The parts of a long message are joined.
+    async fn message(&mut self) -> Result<Option<(u8, Bytes)>> {
+        let Some((first, part)) = self.frame().await? else { return Ok(None) };
+        // Neither the last part, nor a control frame.
+        if first & 0x80 != 0 {
+            return Ok(Some((first, part)));
+        }
+        let mut message = BytesMut::from(&part[..]);
+        loop {
+            match self.frame().await? {
+                Some((0x00, part)) => message.extend_from_slice(&part),
+                Some((0x80, part)) => {
+                    message.extend_from_slice(&part);
+                    return Ok(Some((first | 0x80, message.freeze())));
+                }
+                other => bail!("{other:?} within a message"),
+            }
+        }
+    }
+
     /// The next event; `None` at the end.
     ///
     /// # Errors
     /// When a message is otherwise than kube-apiserver's.
     pub async fn event(&mut self) -> Result<Option<Event>> {
-        match self.frame().await? {
+        match self.message().await? {
             Some((TEXT, line)) => {
                 let ends = line.iter().filter(|byte| **byte == b'\n').count();
                 ensure!(ends == 1 && line.ends_with(b"\n"), "{ends} lines in a message: {line:?}");

@@ -163,7 +163,10 @@ async fn no_rule_grants_more_than_it_names() -> Result<()> {
             let is_named = rule["resourceNames"].is_array() || rule["verbs"] == json!(["create"]);
             // The example for consumers of Secrets says what it grants, and nothing else applies it.
             let is_example = object["metadata"]["name"] == "fieldcache-reads-secrets";
-            ensure!(!has("resources", "secrets") || is_named || is_example, "{title} grants Secrets that it does not name: {rule}");
+            ensure!(
+                !has("resources", "secrets") || is_named || is_example,
+                "{title} grants Secrets that it does not name: {rule}"
+            );
         }
     }
     ensure!(rules > 10, "only {rules} rules have been found");

@@ -150,8 +150,14 @@ async fn lists_of_shards_are_those_of_kube_apiserver() -> Result<()> {
                         }
                         let what = format!("{path} as {accept}");
                         eventually(&what, SOON, async || {
-                            let (theirs, mut ours) =
+                            let (mut theirs, mut ours) =
                                 (list(&theirs, &path, accept).await?, list(&ours, &path, accept).await?);
+                            // A server that scans cannot know that nothing follows a full page. The index knows.
+                            if ours["metadata"]["continue"].as_str().unwrap_or_default().is_empty() {
+                                for list in [&mut theirs, &mut ours] {
+                                    list["metadata"].as_object_mut().context("metadata")?.remove("continue");
+                                }
+                            }
                             ensure!(ours["metadata"]["shardInfo"]["selector"] == selector, "{}", ours["metadata"]);
                             let is_typed = matches!(accept, JSON | PROTOBUF) && collection != GADGETS;
                             ensure!(
