@@ -281,7 +281,7 @@ impl QueuedLongTurn {
             sleep(VALID).await;
             let unused = std::mem::replace(&mut *lock(&granted), Slot::Expired);
             if let Slot::Granted(permit) = unused {
-                // Nobody else could use the place meanwhile.
+                // No other user could use the place meanwhile.
                 permit.charge(UNUSED);
             }
         });

@@ -1,6 +1,7 @@
 //! `shardSelector`: lists, pages and watches of a shard, `metadata.shardInfo` in every form, errors, Views.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
@@ -9,9 +10,12 @@ use serde_json::json;
 use super::protobuf::{PODS, PROTOBUF, VIEW, assert_same, encoded, got};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::{Version, fnv1a};
+use crate::query::Selection;
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Catalog, VersionInfo};
+use crate::selector::shard::Shard;
 use crate::selector::{FieldExpression, Operator};
+use crate::server::read::upstream_knows;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -223,4 +227,15 @@ async fn a_view_and_an_explanation_have_shards_of_what_is_shown() {
     assert_eq!(fixture.shirts.store.version(), Version::new(160));
     let response = fixture.send(Method::HEAD, &with(SHIRTS, "x"), &[]).await;
     assert_eq!(response.status().as_u16(), 500);
+}
+
+/// A Strong read that need not wait is forwarded only if the API server gives the same response.
+#[test]
+fn a_selection_with_a_shard_is_not_for_the_api_server() {
+    let fixture = Fixture::new();
+    let resource = &fixture.shirts.resource;
+    let mut selection = Selection::default();
+    assert!(upstream_knows(resource, &selection), "every API server understands it");
+    selection.shard = Some(Arc::new(Shard::parse(&shard(0, 2)).unwrap()));
+    assert!(!upstream_knows(resource, &selection), "most API servers ignore the parameter");
 }

@@ -11,8 +11,8 @@
 //! - Long work holds a place until it is done, and its amount, the bytes of its request, is known before
 //!   ([`Places::UntilDone`]). The next place goes to the request that would be done first if all waiting users worked
 //!   at once, each with an equal share (weighted fair queueing). So a short request does not wait for long ones of a
-//!   hundred users, until its user has used as much as they request. An idle user
-//!   starts at the level that each of the waiting ones would have reached.
+//!   hundred users, until its user has used as much as they request. An idle user starts at the level that each of the
+//!   waiting ones would have reached.
 //! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
 //!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
 //!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
@@ -476,8 +476,8 @@ impl<User: Flow> FairQueue<User> {
     }
 
     /// Raises the levels at which idle tenants, and idle users of this user's tenant, start: by the granted bytes, divided
-    /// among those who wait. So a level advances as fast as those who wait are served together, and those who come later
-    /// do not delay a long request for ever.
+    /// among those who wait. So a level advances as fast as those who wait are served together, and users who come later
+    /// delay a long request for a bounded time.
     fn raise_levels(&mut self, user: &User, bytes: u64) {
         let share = |waiting: usize| bytes / (waiting as u64).max(1);
         self.now = self.now.saturating_add(share(self.order.len()));

@@ -633,7 +633,7 @@ fn work_beyond_what_was_requested_counts() {
 }
 
 proptest! {
-    /// Whoever waits all the time gets as much work done as any other, up to the longest request of each.
+    /// Users who always wait get equal amounts of work done, up to a few of the longest requests.
     #[test]
     fn users_who_always_wait_share_work_by_its_amount(
         costs in vec(1..50_u64, 4),
@@ -677,7 +677,7 @@ proptest! {
         }
     }
 
-    /// The queue forgets everyone once nobody works, and grants every request.
+    /// The queue grants every request, and forgets all users once no request is left.
     #[test]
     fn all_work_is_granted_and_then_forgotten(requests in vec((0..4_u8, 1..50_u64, 0..3_u8), 1..100), tenants in tenants()) {
         let mut queue = FairQueue::new(Places::UntilDone, WORK);

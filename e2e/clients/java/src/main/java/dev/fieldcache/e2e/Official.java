@@ -1,7 +1,5 @@
 package dev.fieldcache.e2e;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import io.kubernetes.client.informer.ResourceEventHandler;
 import io.kubernetes.client.informer.SharedIndexInformer;
 import io.kubernetes.client.informer.SharedInformerFactory;
@@ -14,34 +12,28 @@ import io.kubernetes.client.util.generic.dynamic.DynamicKubernetesObject;
 import java.io.FileReader;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Runs an unmodified informer of the official Java client until it is told to end (SIGTERM), in the form of {@link Informer}.
+ * Runs an unmodified informer of the official Java client until it receives SIGTERM. It reports as {@link Informer} does.
  *
  * <p>It watches over HTTP: this client opens no WebSocket for a watch.
  */
 public final class Official {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private Official() {}
 
     public static void main(String[] arguments) throws InterruptedException, IOException {
-        Map<String, String> asked = new HashMap<>();
-        for (int index = 0; index + 1 < arguments.length; index += 2) {
-            asked.put(arguments[index], arguments[index + 1]);
-        }
+        Map<String, String> options = Report.options(arguments);
         ApiClient client;
-        try (FileReader kubeconfig = new FileReader(asked.get("-kubeconfig"))) {
+        try (FileReader kubeconfig = new FileReader(options.get("-kubeconfig"))) {
             client = ClientBuilder.kubeconfig(KubeConfig.loadKubeConfig(kubeconfig)).build();
         }
         // A watch has no end that the client sets.
         client.setReadTimeout(0);
         DynamicKubernetesApi api =
-                new DynamicKubernetesApi(asked.get("-group"), asked.get("-version"), asked.get("-resource"), client);
+                new DynamicKubernetesApi(options.get("-group"), options.get("-version"), options.get("-resource"), client);
         SharedInformerFactory factory = new SharedInformerFactory(client);
         SharedIndexInformer<DynamicKubernetesObject> informer =
                 factory.sharedIndexInformerFor(api, DynamicKubernetesObject.class, 0);
@@ -62,14 +54,14 @@ public final class Official {
             }
         });
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            say("store", held(informer));
+            Report.say("store", held(informer));
             Runtime.getRuntime().halt(0);
         }));
         factory.startAllRegisteredInformers();
         while (!informer.hasSynced()) {
             Thread.sleep(Duration.ofMillis(20).toMillis());
         }
-        say("list", Map.of("objects", held(informer)));
+        Report.say("list", Map.of("objects", held(informer)));
         new CountDownLatch(1).await();
     }
 
@@ -87,18 +79,6 @@ public final class Official {
 
     private static void handled(String type, DynamicKubernetesObject object) {
         V1ObjectMeta metadata = object.getMetadata();
-        say("handler", Map.of(
-                "type", type,
-                "key", key(metadata),
-                "resourceVersion", metadata.getResourceVersion(),
-                "uid", metadata.getUid()));
-    }
-
-    private static synchronized void say(String name, Object content) {
-        try {
-            System.out.println(JSON.writeValueAsString(Map.of(name, content)));
-        } catch (JsonProcessingException error) {
-            throw new IllegalStateException(error);
-        }
+        Report.handled(type, key(metadata), metadata.getResourceVersion(), metadata.getUid());
     }
 }
