@@ -160,6 +160,7 @@ const EDGES: [(&str, &[&str]); 37] = [
             "store",
             "query",
             "openapi",
+            "printer",
             "placement",
             "advise",
             "kinds",

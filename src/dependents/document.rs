@@ -84,7 +84,7 @@ pub struct Dependent {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// Its owners within the result, at most [`MOST_OWNERS_SHOWN`].
+    /// Its owners within the result, at most [`MOST_OWNERS_SHOWN`]. The first one is nearer to the root.
     pub owners: Vec<Owner>,
     /// metadata.creationTimestamp; absent without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -334,11 +334,33 @@ fn many_owners_of_one_object_are_shown_up_to_a_limit() {
     let parents: Vec<Value> = (0..100)
         .map(|number| object("a", &format!("p{number}"), &format!("p{number}"), &["root".to_owned()]))
         .collect();
-    let owners: Vec<String> = (0..100).map(|number| format!("p{number}")).collect();
-    let child = object("a", "child", "child", &owners);
-    let resources = [stored(0, Scope::Namespaced, &parents), stored(1, Scope::Namespaced, &[child])];
+    let owners: Vec<String> = (0..100).map(|number| format!("p{number}")).chain(["root".to_owned()]).collect();
+    let children = [object("a", "child", "child", &owners[..100]), object("a", "sibling", "sibling", &owners)];
+    let resources = [stored(0, Scope::Namespaced, &parents), stored(1, Scope::Namespaced, &children)];
     let found = found(&everywhere(&resources), "root", WalkOptions::default(), &Permitted::default());
-    let counts: BTreeMap<&str, usize> =
-        found.dependents.iter().map(|found| (&*found.uid, found.owners.len())).collect();
-    assert_eq!((found.dependents.len(), counts["child"], counts["p7"]), (101, 16, 1));
+    let owners: BTreeMap<&str, &Vec<Owner>> =
+        found.dependents.iter().map(|found| (&*found.uid, &found.owners)).collect();
+    assert_eq!((owners.len(), owners["child"].len(), owners["p7"].len()), (102, 16, 1));
+    let first = |uid: &str| owners[uid][0].uid.clone();
+    assert_eq!((owners["sibling"].len(), &*first("sibling")), (16, "root"), "the owner through which it was found");
+}
+
+#[test]
+fn one_version_of_each_resource_is_searched() {
+    use crate::registry::{ApiGroup, Catalog, VersionInfo};
+    let of = |version: &str, is_complete: bool| {
+        let resource = crate::registry::tests::resource("things");
+        let resource = Resource { gvr: Gvr::new("g", version, "things"), ..Resource::clone(&resource) };
+        if is_complete {
+            resource.state.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+        }
+        Arc::new(resource)
+    };
+    for (v1, v2, expected) in [(true, true, "v2"), (true, false, "v1"), (false, true, "v2"), (false, false, "v2")] {
+        let group = ApiGroup { name: "g".to_owned(), versions: vec!["v2".to_owned(), "v1".to_owned()] };
+        let catalog = Catalog::new(vec![group], [of("v1", v1), of("v2", v2)], VersionInfo::default());
+        let chosen = super::preferred(&catalog);
+        let versions: Vec<String> = chosen.iter().map(|resource| resource.gvr.version.to_string()).collect();
+        assert_eq!(versions, [expected], "v1 is complete: {v1}, v2 is complete: {v2}");
+    }
 }

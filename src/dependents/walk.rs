@@ -245,6 +245,8 @@ impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
         self.known.insert(candidate.uid.clone());
         let resource = &self.stores[index].resource;
         let Candidate { uid, name, namespace, creation_timestamp, status, mut owners } = candidate;
+        // An owner of the level before comes first, so that each object has an owner through which it is reached.
+        owners.sort_by_key(|owner| !level.contains(&owner.uid));
         owners.truncate(MOST_OWNERS_READ);
         self.found.push(Dependent {
             api_version: resource.gvr.group_version().to_string(),

@@ -1,12 +1,11 @@
 //! The stores to search for dependents: one version of each resource whose store is complete and new enough.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
 use crate::dependents::document::SearchedResource;
-use crate::dependents::{SearchScope, SearchedStore};
+use crate::dependents::{SearchScope, SearchedStore, preferred};
 use crate::model::Scope;
 use crate::registry::{Catalog, LoadState, Resource};
 use crate::server::read;
@@ -45,24 +44,6 @@ pub(super) async fn choose(server: &ServerState, catalog: &Catalog, namespace: O
         }
     }
     chosen
-}
-
-/// One version of each resource: the first that is complete, in the order of discovery; otherwise the first.
-pub(super) fn preferred(catalog: &Catalog) -> Vec<Arc<Resource>> {
-    let mut chosen: BTreeMap<(&str, &str), &Arc<Resource>> = BTreeMap::new();
-    let is_complete = |resource: &Resource| matches!(resource.state.load_state(), LoadState::Ready(_));
-    for group in &catalog.groups {
-        for version in &group.versions {
-            for resource in catalog.resources_of(&group.name, version) {
-                let place = (&*resource.gvr.group, &*resource.gvr.resource);
-                let is_better = chosen.get(&place).is_none_or(|other| !is_complete(other) && is_complete(resource));
-                if is_better {
-                    chosen.insert(place, resource);
-                }
-            }
-        }
-    }
-    chosen.into_values().cloned().collect()
 }
 
 /// Whether the store of a resource is complete, lags no more than it may, and has every write through this server.
