@@ -224,7 +224,7 @@ async fn state_to_show(
     request: &Request,
     consistency: ReadConsistency,
 ) -> Result<(State, ReadFrom), NoResponse> {
-    let Request { selection, wanted, resource, .. } = request;
+    let Request { selection, can_be_forwarded, wanted, resource } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
     // The lag does not matter for the state at an exact version, nor for a Strong read, which queries the source.
@@ -239,8 +239,7 @@ async fn state_to_show(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             // For an Eventual read, `newest` only waits until writes through this server are visible.
-            let upstream_understands = context.view.is_none() && read::upstream_knows(resource, selection);
-            Box::pin(consistency::newest(server, context, resource, snapshot, upstream_understands)).await?
+            Box::pin(consistency::newest(server, context, resource, snapshot, *can_be_forwarded)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
@@ -281,6 +280,8 @@ async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page)
 /// The selection and the options of a list request.
 struct Request {
     selection: Selection,
+    /// Whether the API server of the source can answer the request too.
+    can_be_forwarded: bool,
     wanted: Wanted,
     resource: Arc<Resource>,
 }
@@ -296,9 +297,15 @@ impl Request {
         resource: &Arc<Resource>,
     ) -> Result<Request, ApiError> {
         let mut options = ListOptions::read(context.info)?;
-        let selection = read::selection(resource, address, &mut options)?;
+        let read::RequestedSelection { selection, is_upstream } = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
-        Ok(Request { selection: resource.restrict(selection), wanted, resource: resource.clone() })
+        let selection = resource.restrict(selection);
+        Ok(Request {
+            selection,
+            can_be_forwarded: is_upstream && context.view.is_none(),
+            wanted,
+            resource: resource.clone(),
+        })
     }
 }
 
@@ -456,7 +463,7 @@ impl PageObjects {
 impl Page {
     /// Finds the page of a state that a request wants. Without a limit, this is the rest of the list.
     async fn take(state: State, request: &Request) -> Page {
-        let Request { selection, wanted, resource } = request;
+        let Request { selection, wanted, resource, .. } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
