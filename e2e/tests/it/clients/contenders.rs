@@ -111,7 +111,9 @@ pub(crate) fn contenders() -> Vec<Contender> {
             "client-go-typed-operators",
             go(&["-client=typed", "-timeout-seconds=4"], NO_WATCH_LIST),
             Resource::pods(),
-            all().field_not_in("status.phase", &["Failed", "Pending"]).field_starts_with("metadata.namespace", "l"),
+            all()
+                .field_not_in("status.phase", &["Failed", "Pending"])
+                .field_not_in("metadata.name", &["w0-1", "w1-2", "w2-3"]),
         )),
         resuming(with_selection(
             "kube-rs-operators",
