@@ -84,6 +84,11 @@ impl Postings {
         self.fields.get(&field).into_iter().flat_map(|terms| terms.iter())
     }
 
+    /// The number of different values of a field, without those of objects in [`Postings::incomplete`].
+    pub fn field_value_count(&self, field: FieldIndex) -> usize {
+        self.fields.get(&field).map_or(0, Terms::len)
+    }
+
     /// The slots with this value of a label; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
     pub fn label(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         self.labels.posting(key, value)
