@@ -65,7 +65,7 @@ async fn counted(
     format: Format,
 ) -> Result<Response<Body>, NoResponse> {
     let options = FacetOptions::read(&context.info.query)?;
-    let request = Arc::new(ListRequest::read(context, address, resource)?.unknown_upstream());
+    let request = Arc::new(ListRequest::read(context, address, resource)?.not_forwarded());
     let fields: Vec<FacetField> =
         options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;
     let _of_selection = admit(server, context, request.selection().held_bytes() as u64)?;
@@ -74,8 +74,17 @@ async fn counted(
     let begun = Instant::now();
     context.record.record_access(request.selection().access());
     let (snapshot, found) = (state.snapshot().clone(), request.clone());
-    let finding = async move { SelectedObjects::find(state, found.selection(), &mut Work::default()).await };
-    let selected = read::in_turns(snapshot, Box::pin(finding)).await?;
+    let counted_fields = fields.clone();
+    let finding = async move {
+        let (mut work, mut most) = (Work::default(), 0);
+        let selected = SelectedObjects::find(state, found.selection(), &mut work).await;
+        for field in counted_fields {
+            // The facets are counted one after the other.
+            most = selected.held_bytes(field, &mut work).await.max(most);
+        }
+        (selected, most)
+    };
+    let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),
         false => None,
@@ -83,8 +92,6 @@ async fn counted(
     let shard = request.selection().shard.clone();
     let meta = ListMeta { version: selected.state().version(), continue_token: String::new(), remaining: None, shard };
     let total = selected.total();
-    // The facets are counted one after the other.
-    let held_bytes = fields.iter().map(|field| selected.held_bytes(*field)).max().unwrap_or_default();
     let of_count = admit(server, context, held_bytes)?;
     let snapshot = selected.state().snapshot().clone();
     let counting = async move {

@@ -227,7 +227,7 @@ pub(super) async fn state_to_show(
     request: &ListRequest,
     consistency: ReadConsistency,
 ) -> Result<(State, ReadFrom), NoResponse> {
-    let ListRequest { selection, wanted, resource, is_known_upstream } = request;
+    let ListRequest { selection, can_be_forwarded, wanted, resource } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
     // The lag does not matter for the state at an exact version, nor for a Strong read, which queries the source.
@@ -242,7 +242,7 @@ pub(super) async fn state_to_show(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             // For an Eventual read, `newest` only waits until writes through this server are visible.
-            Box::pin(consistency::newest(server, context, resource, snapshot, *is_known_upstream)).await?
+            Box::pin(consistency::newest(server, context, resource, snapshot, *can_be_forwarded)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
@@ -283,10 +283,10 @@ async fn take_page(request: &Arc<ListRequest>, state: State) -> Result<(State, P
 /// The selection and the options of a list request.
 pub(super) struct ListRequest {
     selection: Selection,
+    /// Whether the API server of the source can answer the request too.
+    can_be_forwarded: bool,
     wanted: Wanted,
     resource: Arc<Resource>,
-    /// Whether the API server of the source could answer the request.
-    is_known_upstream: bool,
 }
 
 impl ListRequest {
@@ -300,17 +300,21 @@ impl ListRequest {
         resource: &Arc<Resource>,
     ) -> Result<ListRequest, ApiError> {
         let mut options = ListOptions::read(context.info)?;
-        let selection = read::selection(resource, address, &mut options)?;
+        let read::RequestedSelection { selection, is_upstream } = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
         let selection = resource.restrict(selection);
-        let is_known_upstream = context.view.is_none() && read::upstream_knows(resource, &selection);
-        Ok(ListRequest { selection, wanted, resource: resource.clone(), is_known_upstream })
+        Ok(ListRequest {
+            selection,
+            can_be_forwarded: is_upstream && context.view.is_none(),
+            wanted,
+            resource: resource.clone(),
+        })
     }
 
     /// The same request, for a response that only fieldcache makes. It is not forwarded.
     #[must_use]
-    pub(super) fn unknown_upstream(self) -> ListRequest {
-        ListRequest { is_known_upstream: false, ..self }
+    pub(super) fn not_forwarded(self) -> ListRequest {
+        ListRequest { can_be_forwarded: false, ..self }
     }
 
     /// The selected objects: those that the request selects, and its View shows.

@@ -94,7 +94,7 @@ pub(super) async fn answer(
     negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
-    let selection = resource.restrict(read::selection(resource, address, &mut options)?);
+    let selection = resource.restrict(read::selection(resource, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
     let of_selection =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;

@@ -24,6 +24,7 @@ mod list;
 mod listen;
 mod nested;
 mod offered;
+mod operators;
 mod options;
 mod pass_through;
 mod placement_review;
@@ -196,7 +197,8 @@ fn pods() -> Resource {
 
 impl Stored {
     fn new(resource: Resource, limits: HistoryLimits) -> Stored {
-        Stored { resource: Arc::new(resource), store: Store::new(limits) }
+        let store = Store::new(limits).with_integers(resource.extractor.integers().collect());
+        Stored { resource: Arc::new(resource), store }
     }
 
     fn publish(&self) {

@@ -87,7 +87,7 @@ async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
         ),
         ("timeoutSeconds=a&limit=b&labelSelector=!!", "strconv.ParseInt: parsing \"a\": invalid syntax".to_owned()),
         ("fieldSelector=nope&labelSelector=a%3Db,", "found '', expected: identifier after ','".to_owned()),
-        ("fieldSelector=nope", "invalid selector: 'nope'; can't understand 'nope'".to_owned()),
+        ("fieldSelector=no+pe", "invalid selector: 'no pe'; can't understand 'no pe'".to_owned()),
         ("fieldSelector=spec.nope%3Dx", "field label not supported: spec.nope".to_owned()),
         ("resourceVersion=abc", format!("{rv}: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax")),
         ("resourceVersion=-1", format!("{rv}: \"-1\": strconv.ParseUint: parsing \"-1\": invalid syntax")),

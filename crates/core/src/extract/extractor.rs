@@ -261,6 +261,17 @@ impl Extractor {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
+    /// Whether the values of a field are integers, except for objects older than the schema.
+    pub fn is_integer(&self, field: FieldIndex) -> bool {
+        self.whole.fields.get(usize::from(field.0)).is_some_and(|field| field.kind == "integer")
+    }
+
+    /// The fields whose values are integers.
+    pub fn integers(&self) -> impl Iterator<Item = FieldIndex> {
+        let indexes = (0..self.whole.fields.len()).filter_map(|index| u16::try_from(index).ok().map(FieldIndex));
+        indexes.filter(|index| self.is_integer(*index))
+    }
+
     /// All fields, hidden ones too, in the order in which OpenAPI lists them. A [`FieldIndex`] is a position in this
     /// list.
     pub fn fields(&self) -> &[Field] {

@@ -8,6 +8,7 @@
 //! An object counts once for each of its different values. The empty value of a field is an absent one. `plan` finds
 //! the selected slots, and `store::rewind` has the objects of an earlier version.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -17,7 +18,7 @@ use super::plan::{Hits, QueryPlan, steps_of_test};
 use super::selection::Selection;
 use super::work::Work;
 use crate::extract::FieldRef;
-use crate::model::FieldIndex;
+use crate::model::{FieldIndex, integer};
 use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
 use crate::store::{IndexedPart, Object};
@@ -133,10 +134,23 @@ impl SelectedObjects {
         self.total
     }
 
-    /// The memory that the count of a field takes, in bytes, without the values that it returns.
-    pub fn held_bytes(&self, field: FacetField) -> u64 {
+    /// The memory that the count of a field takes, in bytes, without the values that it returns. Yields through `work`.
+    pub async fn held_bytes(&self, field: FacetField, work: &mut Work) -> u64 {
         let is_read = self.is_read(field.field);
-        let read = if is_read { self.total } else { self.not_indexed(field.field) + self.before.len() as u64 };
+        let mut read = if is_read { self.total } else { self.not_indexed(field.field) + self.before.len() as u64 };
+        // Of integers, all keys are held.
+        if let FieldRef::Field(index) = field.field
+            && field.is_many
+            && self.state.snapshot().postings().is_integer(index)
+        {
+            let slots = self.slots_to_read(field.field, is_read);
+            let objects = slots.iter().filter_map(|slot| self.state.snapshot().object(slot));
+            for object in objects.chain(&self.before) {
+                let values = object.values(index).count() as u64;
+                read += values;
+                work.spend(STEPS_OF_READ + values).await;
+            }
+        }
         // A union of lists takes a bit for each slot at most.
         let union = if field.is_many && !is_read { self.state.snapshot().len() as u64 / 8 } else { 0 };
         read * READ_BYTES + union
@@ -161,7 +175,7 @@ impl SelectedObjects {
         }
     }
 
-    /// Counts the values of a field. `values_of` reads them from an object: sorted, in the order of the index.
+    /// Counts the values of a field. `values_of` reads them from an object, sorted as texts.
     async fn count<'s, Values: Iterator<Item = &'s str>>(
         &'s self,
         field: FacetField,
@@ -172,7 +186,8 @@ impl SelectedObjects {
     ) -> Facet {
         let snapshot = self.state.snapshot();
         let is_read = self.is_read(field.field);
-        let (mut merged, mut with_value, mut unknown) = (Merged::default(), 0, 0);
+        let is_integer = index.is_some_and(|index| snapshot.postings().is_integer(index));
+        let (mut merged, mut with_value, mut unknown) = (Merged::new(is_integer), 0, 0);
         let mut read = |object: &'s Object, with_value: &mut u64| {
             unknown += u64::from(index.is_some_and(|index| object.has_unknown(index)));
             *with_value += u64::from(merged.add(values_of(object)));
@@ -181,12 +196,7 @@ impl SelectedObjects {
             read(object, &mut with_value);
             work.spend(STEPS_OF_READ).await;
         }
-        let to_read = match (&self.within, is_read) {
-            (Within::Slots(slots), true) => slots.to_bitmap(),
-            (Within::AllBut(hidden), true) => snapshot.occupied().to_bitmap() - hidden.to_bitmap(),
-            (_, false) => self.slots_not_indexed(field.field),
-        };
-        for object in to_read.iter().filter_map(|slot| snapshot.object(slot)) {
+        for object in self.slots_to_read(field.field, is_read).iter().filter_map(|slot| snapshot.object(slot)) {
             read(object, &mut with_value);
             work.spend(STEPS_OF_READ).await;
         }
@@ -199,13 +209,17 @@ impl SelectedObjects {
                 if value.is_empty() || count == 0 {
                     continue;
                 }
-                while let Some((lower, more)) = merged.next_below(Some(value)) {
-                    ranking.add(lower, more);
+                let mut more = 0;
+                if !merged.is_empty() {
+                    let key = merged.key_of(&value).into_owned();
+                    while let Some((lower, count)) = merged.next_below(Some(&key)) {
+                        ranking.add(lower, count);
+                        work.spend(STEPS_OF_READ * count).await;
+                    }
+                    more = merged.take(&key);
                     work.spend(STEPS_OF_READ * more).await;
                 }
-                let more = merged.take(value);
                 ranking.add(value, count + more);
-                work.spend(STEPS_OF_READ * more).await;
                 if field.is_many {
                     posting.add_to(&mut union);
                 } else {
@@ -238,6 +252,15 @@ impl SelectedObjects {
         self.total <= MOST_READ && self.total.saturating_mul(READ_BELOW_ONE_IN) <= values
     }
 
+    /// The selected slots whose objects are read: all, or those whose values of the field are not in the index.
+    fn slots_to_read(&self, field: FieldRef, is_read: bool) -> roaring::RoaringBitmap {
+        match (&self.within, is_read) {
+            (Within::Slots(slots), true) => slots.to_bitmap(),
+            (Within::AllBut(hidden), true) => self.state.snapshot().occupied().to_bitmap() - hidden.to_bitmap(),
+            (_, false) => self.slots_not_indexed(field),
+        }
+    }
+
     /// The selected slots whose values of a field are not in the index.
     fn slots_not_indexed(&self, field: FieldRef) -> roaring::RoaringBitmap {
         let mut slots = self.incomplete(field).map(SlotSet::to_bitmap).unwrap_or_default();
@@ -268,53 +291,84 @@ fn steps_of_list(posting: Posting<'_>) -> u64 {
 }
 
 /// All values of a field in the index, in order, with their lists. A field without an index has none.
-fn indexed_values(postings: &Postings, field: FieldRef) -> Box<dyn Iterator<Item = (&str, Posting<'_>)> + Send + '_> {
+fn indexed_values(
+    postings: &Postings,
+    field: FieldRef,
+) -> Box<dyn Iterator<Item = (Cow<'_, str>, Posting<'_>)> + Send + '_> {
     match field {
         FieldRef::Field(index) => Box::new(postings.field_values(index)),
-        FieldRef::Namespace => Box::new(postings.namespaces()),
+        FieldRef::Namespace => Box::new(postings.namespaces().map(|(name, posting)| (name.into(), posting))),
         FieldRef::Name | FieldRef::Empty => Box::new(std::iter::empty()),
     }
 }
 
-/// The values of several objects, in order. It holds one value of each object at a time, because an object can have
-/// tens of thousands.
+/// The values of several objects, in the order of the index. It holds one value of each object at a time, because an
+/// object can have tens of thousands. Only integers are all held: an object has them in the order of their texts.
 struct Merged<'v, Values> {
-    /// The next value of each object that has more, with its index in `rest`.
-    next: BinaryHeap<Reverse<(&'v str, usize)>>,
-    /// The values that follow, for each object.
-    rest: Vec<Values>,
+    /// Whether the values are integers, whose keys are those of [`integer::sort_key`]. Other values are their own keys.
+    is_integer: bool,
+    /// The next key of each object that has more, with its index in `rest`.
+    next: BinaryHeap<Reverse<(Cow<'v, str>, usize)>>,
+    /// What follows, for each object.
+    rest: Vec<Rest<Values>>,
 }
 
-impl<Values> Default for Merged<'_, Values> {
-    fn default() -> Self {
-        Merged { next: BinaryHeap::new(), rest: Vec::new() }
-    }
+/// The keys of an object that follow.
+enum Rest<Values> {
+    /// These values, which are keys.
+    Values(Values),
+    /// These keys.
+    Keys(std::vec::IntoIter<String>),
 }
 
 impl<'v, Values: Iterator<Item = &'v str>> Merged<'v, Values> {
+    fn new(is_integer: bool) -> Self {
+        Merged { is_integer, next: BinaryHeap::new(), rest: Vec::new() }
+    }
+
+    /// Whether no value is left.
+    fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    /// The key of a value.
+    fn key_of<'k>(&self, value: &'k str) -> Cow<'k, str> {
+        if self.is_integer { integer::sort_key(value) } else { Cow::Borrowed(value) }
+    }
+
     /// Adds the values of an object, which must be sorted and different. False if it has none: empty values do not
     /// count.
-    fn add(&mut self, mut values: Values) -> bool {
-        let Some(first) = values.find(|value| !value.is_empty()) else { return false };
+    fn add(&mut self, values: Values) -> bool {
+        let mut rest = if self.is_integer {
+            let mut keys: Vec<String> = values.map(|value| integer::sort_key(value).into_owned()).collect();
+            keys.sort_unstable();
+            Rest::Keys(keys.into_iter())
+        } else {
+            Rest::Values(values)
+        };
+        let Some(first) = rest.by_ref().find(|key| !key.is_empty()) else { return false };
         self.next.push(Reverse((first, self.rest.len())));
-        self.rest.push(values);
+        self.rest.push(rest);
         true
     }
 
-    /// Takes the lowest value with its number of objects, if it is below `bound` (`None`: no bound).
-    fn next_below(&mut self, bound: Option<&str>) -> Option<(&'v str, u64)> {
-        let Reverse((value, _)) = *self.next.peek()?;
-        if bound.is_some_and(|bound| value >= bound) {
+    /// Takes the lowest value with its number of objects, if its key is below `bound` (`None`: no bound).
+    fn next_below(&mut self, bound: Option<&str>) -> Option<(Cow<'v, str>, u64)> {
+        let Reverse((key, _)) = self.next.peek()?;
+        if bound.is_some_and(|bound| &**key >= bound) {
             return None;
         }
-        Some((value, self.take(value)))
+        let key = key.clone();
+        let count = self.take(&key);
+        let value = if self.is_integer { integer::value_of(&key).into_owned().into() } else { key };
+        Some((value, count))
     }
 
-    /// Takes `value`, which no value may precede. Returns its number of objects.
-    fn take(&mut self, value: &str) -> u64 {
+    /// Takes the value with this key, which no key may precede. Returns its number of objects.
+    fn take(&mut self, key: &str) -> u64 {
         let mut count = 0;
-        while let Some(Reverse((_, object))) = self.next.peek().copied().filter(|Reverse((next, _))| *next == value) {
-            self.next.pop();
+        while self.next.peek().is_some_and(|Reverse((next, _))| next == key) {
+            let Some(Reverse((_, object))) = self.next.pop() else { break };
             if let Some(following) = self.rest.get_mut(object).and_then(Iterator::next) {
                 self.next.push(Reverse((following, object)));
             }
@@ -324,12 +378,23 @@ impl<'v, Values: Iterator<Item = &'v str>> Merged<'v, Values> {
     }
 }
 
+impl<'v, Values: Iterator<Item = &'v str>> Iterator for Rest<Values> {
+    type Item = Cow<'v, str>;
+
+    fn next(&mut self) -> Option<Cow<'v, str>> {
+        match self {
+            Rest::Values(values) => values.next().map(Cow::Borrowed),
+            Rest::Keys(keys) => keys.next().map(Cow::Owned),
+        }
+    }
+}
+
 /// The most frequent values so far.
 struct Ranking<'v> {
     limit: usize,
     /// The values with their numbers of objects, and their positions among all values. The last one is on top: the
     /// least frequent, and of equally frequent ones the highest.
-    best: BinaryHeap<Reverse<(u64, Reverse<u64>, &'v str)>>,
+    best: BinaryHeap<Reverse<(u64, Reverse<u64>, Cow<'v, str>)>>,
     distinct: u64,
     /// The sum of all numbers of objects.
     sum: u64,
@@ -341,7 +406,7 @@ impl<'v> Ranking<'v> {
     }
 
     /// Adds a value with its number of objects. Values must come in order.
-    fn add(&mut self, value: &'v str, count: u64) {
+    fn add(&mut self, value: Cow<'v, str>, count: u64) {
         self.distinct += 1;
         self.sum += count;
         let is_full = self.best.len() >= self.limit;
@@ -363,7 +428,7 @@ impl<'v> Ranking<'v> {
                 break;
             }
             other -= count;
-            values.push((value.to_owned(), count));
+            values.push((value.into_owned(), count));
         }
         Facet { values, distinct: self.distinct, other, absent, unknown }
     }

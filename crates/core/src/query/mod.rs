@@ -1,6 +1,7 @@
 //! Evaluates selections with the indexes.
 //!
-//! [`selection`] is the selection of a request, with the reference implementation of its match. [`compact`] is the same
+//! [`selection`] is the selection of a request, with the reference implementation of its match. [`resolve`] makes its
+//! field requirements from a field selector. [`compact`] is the same
 //! in little memory, for watches. [`plan`] turns a selection into posting lists to intersect, smallest first; `operand`
 //! describes them. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact version.
 //! `remaining` counts the objects after a page. [`facets`] counts the values of a field. [`token`] is the `continue`
@@ -14,6 +15,7 @@ mod operand;
 pub mod page;
 pub mod plan;
 mod remaining;
+pub mod resolve;
 pub mod selection;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ pub use explain::Explanation;
 pub use facets::{Facet, FacetField, SelectedObjects};
 pub use page::{Listing, State};
 pub use plan::{Hits, QueryPlan};
+pub use resolve::{ResolvedFields, UnsuitableSelector};
 pub use selection::{AccessPath, FieldTerm, Selection};
 pub use token::{ContinueToken, TokenError};
 pub use work::Work;

@@ -1,8 +1,8 @@
 //! The values of one attribute in order, each with its slots: Lucene's term dictionary.
 //!
 //! Terms are stored in blocks of up to [`MOST`] with joined texts. So a value of a single object takes its text and a
-//! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence, and
-//! would serve ranges and prefixes.
+//! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets, existence, ranges and
+//! prefixes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -315,8 +315,13 @@ impl Terms {
         &'t self,
         prefix: &'p str,
     ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t, 'p> {
-        let first = self.blocks.get_prev(prefix).map(|(bound, block)| {
-            let (Ok(index) | Err(index)) = block.find(prefix);
+        self.from(prefix).take_while(move |(text, _)| text.starts_with(prefix))
+    }
+
+    /// All values that are not before `text`, in order.
+    pub(super) fn from<'t>(&'t self, text: &str) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t> {
+        let first = self.blocks.get_prev(text).map(|(bound, block)| {
+            let (Ok(index) | Err(index)) = block.find(text);
             (Bound::Included(&**bound), index)
         });
         let (bound, skip) = first.unwrap_or((Bound::Unbounded, 0));
@@ -325,7 +330,6 @@ impl Terms {
             .flat_map(|(_, block)| (0..block.len()).map(move |index| (block, index)))
             .skip(skip)
             .map(|(block, index)| (block.text(index), block.posting(index)))
-            .take_while(move |(text, _)| text.starts_with(prefix))
     }
 
     /// Removes a value and returns its slots; `None` if no object has the value.

@@ -10,7 +10,7 @@ use super::object_encoder::ObjectEncoder;
 use super::pending_list::Relist;
 use super::pins::{Pinned, Pins};
 use super::snapshot::Snapshot;
-use crate::model::{Key, Record, Version};
+use crate::model::{FieldIndex, Key, Record, Version};
 
 /// The writer's side of one resource. Not `Clone`: one task owns it.
 #[derive(Debug)]
@@ -72,6 +72,14 @@ impl Store {
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
         self.packing.limits = limits;
+        self
+    }
+
+    /// Sets the fields whose values are integers, which the index then has in numeric order. The store must be empty.
+    #[must_use]
+    pub fn with_integers(mut self, mut fields: Vec<FieldIndex>) -> Store {
+        fields.sort_unstable();
+        Arc::make_mut(&mut self.current.postings).integers = fields.into();
         self
     }
 

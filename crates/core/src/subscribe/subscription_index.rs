@@ -247,7 +247,10 @@ impl<'a> IndexKey<'a> {
             }
             let values = match term.operator.values() {
                 TestedValues::Listed(values) if !term.operator.is_negative() && values.len() <= MOST_VALUES => values,
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => continue,
+                TestedValues::Listed(_)
+                | TestedValues::Any
+                | TestedValues::Integers(_)
+                | TestedValues::WithPrefix(_) => continue,
             };
             best = best.narrower(match term.field {
                 FieldRef::Name => IndexKey::Names(values),
@@ -264,9 +267,10 @@ impl<'a> IndexKey<'a> {
                 TestedValues::Listed(values) if values.len() <= MOST_VALUES => {
                     IndexKey::Labels(&requirement.key, values)
                 }
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => {
-                    IndexKey::LabelPresent(&requirement.key)
-                }
+                TestedValues::Listed(_)
+                | TestedValues::Any
+                | TestedValues::Integers(_)
+                | TestedValues::WithPrefix(_) => IndexKey::LabelPresent(&requirement.key),
             };
             best = best.narrower(found);
         }
