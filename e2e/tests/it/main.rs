@@ -14,6 +14,7 @@ mod compression;
 mod conformance;
 mod corpus;
 mod coverage;
+mod facets;
 mod faults;
 mod freshness;
 mod generator;
