@@ -31,6 +31,7 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
+use crate::wire::facets::FacetOptions;
 use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
@@ -86,8 +87,9 @@ async fn answer_in(
         check_route_accept(context.headers, &LISTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    FacetOptions::check_absent(&context.info.query)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
-    let request = Arc::new(Request::read(context, address, resource)?);
+    let request = Arc::new(ListRequest::read(context, address, resource)?);
     let selection = &request.selection;
     // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
     // lists.
@@ -140,7 +142,8 @@ async fn answer_in(
         Representation::Whole
         | Representation::Partial(_)
         | Representation::PartialList(_)
-        | Representation::AggregatedDiscovery => None,
+        | Representation::AggregatedDiscovery
+        | Representation::Facets => None,
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);
@@ -218,13 +221,13 @@ async fn answer_in(
 /// a store that cannot be loaded. [`NoResponse::Retry`] if the resource is no longer served, or was replaced.
 /// [`NoResponse::Forward`] if a Strong read would have to wait, and the API server can answer it instead. The API
 /// server cannot answer a request with a View, or with a field that it does not know.
-async fn state_to_show(
+pub(super) async fn state_to_show(
     server: &ServerState,
     context: &RequestContext<'_>,
-    request: &Request,
+    request: &ListRequest,
     consistency: ReadConsistency,
 ) -> Result<(State, ReadFrom), NoResponse> {
-    let Request { selection, can_be_forwarded, wanted, resource } = request;
+    let ListRequest { selection, can_be_forwarded, wanted, resource } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
     // The lag does not matter for the state at an exact version, nor for a Strong read, which queries the source.
@@ -265,7 +268,7 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 ///
 /// # Errors
 /// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
-async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
+async fn take_page(request: &Arc<ListRequest>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(
         snapshot,
@@ -278,7 +281,7 @@ async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page)
 }
 
 /// The selection and the options of a list request.
-struct Request {
+pub(super) struct ListRequest {
     selection: Selection,
     /// Whether the API server of the source can answer the request too.
     can_be_forwarded: bool,
@@ -286,26 +289,37 @@ struct Request {
     resource: Arc<Resource>,
 }
 
-impl Request {
+impl ListRequest {
     /// Reads the options and the selection of a request.
     ///
     /// # Errors
     /// 400 for invalid options or selectors.
-    fn read(
+    pub(super) fn read(
         context: &RequestContext<'_>,
         address: &ResourcePath,
         resource: &Arc<Resource>,
-    ) -> Result<Request, ApiError> {
+    ) -> Result<ListRequest, ApiError> {
         let mut options = ListOptions::read(context.info)?;
         let read::RequestedSelection { selection, is_upstream } = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
         let selection = resource.restrict(selection);
-        Ok(Request {
+        Ok(ListRequest {
             selection,
             can_be_forwarded: is_upstream && context.view.is_none(),
             wanted,
             resource: resource.clone(),
         })
+    }
+
+    /// The same request, for a response that only fieldcache makes. It is not forwarded.
+    #[must_use]
+    pub(super) fn not_forwarded(self) -> ListRequest {
+        ListRequest { can_be_forwarded: false, ..self }
+    }
+
+    /// The selected objects: those that the request selects, and its View shows.
+    pub(super) fn selection(&self) -> &Selection {
+        &self.selection
     }
 }
 
@@ -462,8 +476,8 @@ impl PageObjects {
 
 impl Page {
     /// Finds the page of a state that a request wants. Without a limit, this is the rest of the list.
-    async fn take(state: State, request: &Request) -> Page {
-        let Request { selection, wanted, resource, .. } = request;
+    async fn take(state: State, request: &ListRequest) -> Page {
+        let ListRequest { selection, wanted, resource, .. } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
@@ -556,7 +570,8 @@ fn pieces(
         Representation::Whole
         | Representation::Partial(_)
         | Representation::Table(_)
-        | Representation::AggregatedDiscovery => {
+        | Representation::AggregatedDiscovery
+        | Representation::Facets => {
             let envelope = Envelope::of_list(&resource, &meta);
             (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
         }

@@ -50,6 +50,7 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Shown};
+use crate::wire::facets::FacetOptions;
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
@@ -91,6 +92,7 @@ pub(super) async fn answer(
     let offered = protobuf::offered(&catalog, resource);
     // As in kube-apiserver, the header Accept is first checked as for a list, and below as for a watch.
     negotiate(context.headers, Offer::Resource, offered)?;
+    FacetOptions::check_absent(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.

@@ -15,6 +15,7 @@ mod dropped;
 mod encode;
 mod explain;
 mod extra;
+mod facets;
 mod field_validation;
 mod get;
 mod guards;

@@ -4,11 +4,13 @@
 //! field requirements from a field selector. [`compact`] is the same
 //! in little memory, for watches. [`plan`] turns a selection into posting lists to intersect, smallest first; `operand`
 //! describes them. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact version.
-//! `remaining` counts the objects after a page. [`token`] is the `continue` token. [`explain`] describes a plan.
-//! [`work`] counts steps and yields to other tasks. This module reads snapshots; it uses no JSON and no HTTP.
+//! `remaining` counts the objects after a page. [`facets`] counts the values of a field. [`token`] is the `continue`
+//! token. [`explain`] describes a plan. [`work`] counts steps and yields to other tasks. This module reads snapshots; it
+//! uses no JSON and no HTTP.
 
 pub mod compact;
 pub mod explain;
+pub mod facets;
 mod operand;
 pub mod page;
 pub mod plan;
@@ -22,6 +24,7 @@ pub mod work;
 
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;
+pub use facets::{Facet, FacetField, SelectedObjects};
 pub use page::{Listing, State};
 pub use plan::{Hits, QueryPlan};
 pub use resolve::{ResolvedFields, UnsuitableSelector};

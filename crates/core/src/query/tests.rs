@@ -2,6 +2,7 @@
 
 mod compact;
 mod explain;
+mod facets;
 mod many;
 mod shards;
 mod work;

@@ -139,13 +139,18 @@ impl Postings {
     }
 
     /// Whether a field has the keys of integers.
-    fn is_integer(&self, field: FieldIndex) -> bool {
+    pub fn is_integer(&self, field: FieldIndex) -> bool {
         self.integers.binary_search(&field).is_ok()
     }
 
     /// The key of a value in the dictionary of a field.
-    fn key_of<'v>(&self, field: FieldIndex, value: &'v str) -> Cow<'v, str> {
+    pub fn key_of<'v>(&self, field: FieldIndex, value: &'v str) -> Cow<'v, str> {
         if self.is_integer(field) { integer::sort_key(value) } else { Cow::Borrowed(value) }
+    }
+
+    /// The number of different values of a field, without those of objects in [`Postings::incomplete`].
+    pub fn field_value_count(&self, field: FieldIndex) -> usize {
+        self.fields.get(&field).map_or(0, Terms::len)
     }
 
     /// The slots with this value of a label; `None` if there are none. Objects in [`Postings::incomplete`] are missing.

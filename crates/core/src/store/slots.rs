@@ -127,6 +127,18 @@ impl SlotSet {
         }
     }
 
+    /// The number of slots that both sets have.
+    pub fn intersection_len(&self, other: &SlotSet) -> u64 {
+        match (&self.form, &other.form) {
+            (Form::Many(parts), Form::Many(others)) => {
+                let pairs = parts.iter().zip(others).filter_map(|(part, other)| part.as_ref().zip(other.as_ref()));
+                pairs.map(|(part, other)| part.intersection_len(other)).sum()
+            }
+            (Form::Few(slots), Form::Many(_)) => slots.iter().filter(|slot| other.contains(**slot)).count() as u64,
+            (_, Form::Few(slots)) => slots.iter().filter(|slot| self.contains(**slot)).count() as u64,
+        }
+    }
+
     /// Adds a slot; false when it is in the set already.
     pub(super) fn insert(&mut self, slot: u32) -> bool {
         let is_new = match &mut self.form {
@@ -250,6 +262,24 @@ fn part_bytes(part: &RoaringBitmap) -> usize {
 impl PartialEq for SlotSet {
     fn eq(&self, other: &SlotSet) -> bool {
         self.len == other.len && self.to_bitmap() == other.to_bitmap()
+    }
+}
+
+impl From<RoaringBitmap> for SlotSet {
+    /// The set of the same slots. Divides the bitmap part by part, not slot by slot.
+    fn from(slots: RoaringBitmap) -> SlotSet {
+        let len = slots.len();
+        if len <= FEW as u64 {
+            return SlotSet { form: Form::Few(slots.into_iter().collect()), len };
+        }
+        let part_at = |position: u32| {
+            let mut part = RoaringBitmap::new();
+            part.insert_range(position << 16..=position << 16 | 0xffff);
+            part &= &slots;
+            (!part.is_empty()).then(|| Arc::new(part))
+        };
+        let last = slots.max().map_or(0, |slot| slot >> 16);
+        SlotSet { form: Form::Many((0..=last).map(part_at).collect()), len }
     }
 }
 

@@ -86,6 +86,14 @@ impl Posting<'_> {
         }
     }
 
+    /// The number of slots that the list and a set have in common.
+    pub fn intersection_len(&self, set: &SlotSet) -> u64 {
+        match self {
+            Posting::One(slot) => u64::from(set.contains(*slot)),
+            Posting::Set(slots) => slots.intersection_len(set),
+        }
+    }
+
     /// Adds the slots to `set`.
     pub fn add_to(&self, set: &mut roaring::RoaringBitmap) {
         match self {

@@ -52,7 +52,12 @@ pub(crate) fn next_page(request: &Request, answer: &Answer) -> Option<Request> {
     Some(next)
 }
 
-const ACCEPT: [&str; 16] = [
+/// Counts instead of a list.
+pub(super) const FACETS: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
+
+const ACCEPT: [&str; 18] = [
+    FACETS,
+    FACETS,
     "application/json",
     "application/json",
     "application/yaml",
@@ -309,6 +314,15 @@ fn joined(path: &str, query: &[String]) -> String {
     }
 }
 
+/// The path with fields to count: shown, hidden here or there, nowhere.
+fn with_facets(random: &mut Random, path: &str) -> String {
+    let shown = ["spec.color", "spec.size", "spec.quantity", "tags", "metadata.namespace", "spec.nodeName"];
+    let others = ["spec.secret", "spec.nested.private", "alpha-field", "notes", "spec.hidden", "metadata.name", ""];
+    let field = if random.below(4) > 0 { random.choose(&shown) } else { random.choose(&others) };
+    let limit = random.choose(&["", "", "&facetLimit=1", "&facetLimit=2", "&facetLimit=0"]);
+    format!("{path}{}facets={field}{limit}", if path.contains('?') { '&' } else { '?' })
+}
+
 /// So many requests; `changes` is how many changes there have been.
 pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
     let documents = documents();
@@ -369,6 +383,9 @@ pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe
             }
         };
         let accept = random.choose(&ACCEPT);
+        // In other lists, the parameters are an error.
+        let odds = if accept == FACETS { 1 } else { 40 };
+        let path = if random.below(odds) == 0 { with_facets(random, &path) } else { path };
         if !accept.is_empty() && random.below(3) > 0 {
             headers.push(("accept", accept.to_owned()));
         }

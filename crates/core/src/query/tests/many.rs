@@ -22,32 +22,33 @@ use crate::subscribe::{Transition, transition};
 const VALUES: [&str; 11] = ["", "a", "b", "6", "9", "longer", "-3", "-25", "10", "+7", "08"];
 
 /// The field whose values the index has in the order of integers.
-const INTEGERS: FieldIndex = FieldIndex(0);
+pub(super) const INTEGERS: FieldIndex = FieldIndex(0);
 
 /// Keys and values of labels.
 const LABELS: [&str; 4] = ["k", "l", "m", "n"];
 
 /// Some objects have more than this.
-const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
+pub(super) const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
 
 /// An object: values of two fields, and labels.
 #[derive(Clone, Debug)]
-struct Has {
-    values: [BTreeSet<&'static str>; 2],
+pub(super) struct Has {
+    pub(super) values: [BTreeSet<&'static str>; 2],
     /// The fields of which it has too many values.
-    unknown: [bool; 2],
+    pub(super) unknown: [bool; 2],
     labels: BTreeMap<&'static str, &'static str>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Put(usize, Has),
     Delete(usize),
     Relist(Vec<(usize, Has)>),
 }
 
-fn has() -> impl Strategy<Value = Has> {
-    let several = || collection::btree_set(sample::select(VALUES.to_vec()), 0..5);
+/// Objects with up to four of the values in each field.
+fn has(values: &'static [&'static str]) -> impl Strategy<Value = Has> {
+    let several = || collection::btree_set(sample::select(values), 0..5);
     let labels = collection::btree_map(sample::select(LABELS.to_vec()), sample::select(VALUES.to_vec()), 0..5);
     let unknown = || prop_oneof![7 => Just(false), 1 => Just(true)];
     (several(), several(), [unknown(), unknown()], labels).prop_map(|(one, other, unknown, labels)| {
@@ -76,11 +77,11 @@ fn is_met(operator: &Operator, found: &BTreeSet<&'static str>) -> bool {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps(values: &'static [&'static str]) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (0..200usize, has()).prop_map(|(name, has)| Step::Put(name, has)),
+        8 => (0..200usize, has(values)).prop_map(|(name, has)| Step::Put(name, has)),
         2 => (0..200usize).prop_map(Step::Delete),
-        1 => collection::vec((0..200usize, has()), 0..200).prop_map(Step::Relist),
+        1 => collection::vec((0..200usize, has(values)), 0..200).prop_map(Step::Relist),
     ];
     collection::vec(step, 1..60)
 }
@@ -120,7 +121,7 @@ fn terms() -> impl Strategy<Value = FieldTerm> {
     ]
 }
 
-fn selections() -> impl Strategy<Value = Selection> {
+pub(super) fn selections() -> impl Strategy<Value = Selection> {
     let term = terms();
     let requirement = (sample::select(LABELS.to_vec()), operators())
         .prop_map(|(key, operator)| LabelRequirement { key: key.to_owned(), operator });
@@ -139,7 +140,7 @@ fn name(number: usize) -> String {
 }
 
 /// The store, and the objects that it must hold.
-fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
+pub(super) fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
     let mut store = Store::new(HistoryLimits::default()).indexing(limits).with_integers(vec![INTEGERS]);
     store.replace(&[], Version::new(1));
     let mut state: BTreeMap<String, Has> = BTreeMap::new();
@@ -173,7 +174,7 @@ fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>)
     (store, state)
 }
 
-fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
+pub(super) fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
     selection.namespace.as_deref().is_none_or(|namespace| key.split('/').next() == Some(namespace))
         && selection.labels.requirements.iter().all(|one| one.matches(has.labels.get(&*one.key).copied()))
         && selection.fields.iter().all(|term| {
@@ -198,7 +199,7 @@ fn missing(state: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
 
 proptest! {
     #[test]
-    fn planned_results_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
+    fn planned_results_equal_a_filter_over_the_values(steps in steps(&VALUES), selection in selections(), has_limits in any::<bool>()) {
         let limits = if has_limits { LIMITS } else { IndexLimits::default() };
         let (store, state) = replay(&steps, limits);
         let expected: Vec<&String> =
@@ -222,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_indexed_is_known(steps in steps()) {
+    fn what_is_not_indexed_is_known(steps in steps(&VALUES)) {
         let (store, state) = replay(&steps, LIMITS);
         let snapshot = store.snapshot();
         for part in [IndexedPart::Labels, IndexedPart::Field(FieldIndex(0)), IndexedPart::Field(FieldIndex(1))] {
@@ -234,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn watchers_and_past_states_equal_a_filter(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
+    fn watchers_and_past_states_equal_a_filter(steps in steps(&VALUES), selection in selections(), at in any::<sample::Index>()) {
         // Without relists, history has every state.
         let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::Relist(_))).collect();
         if steps.is_empty() {

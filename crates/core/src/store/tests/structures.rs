@@ -57,6 +57,13 @@ proptest! {
             let mut rest = other.clone();
             set.subtract_from(&mut rest);
             prop_assert!(rest == &other - &expected, "subtracted");
+            for step in [3, 1_009] {
+                let other: RoaringBitmap = (0..200_000).step_by(step).collect();
+                let same = SlotSet::from(other.clone());
+                prop_assert!(same == (0..200_000).step_by(step).collect::<SlotSet>(), "divided into parts");
+                prop_assert_eq!(set.intersection_len(&same), other.intersection_len(&expected), "every {}", step);
+                prop_assert_eq!(same.intersection_len(&set), other.intersection_len(&expected), "every {}", step);
+            }
             for slot in touched(false, 5, 50, 200_000) {
                 prop_assert_eq!(set.contains(slot), expected.contains(slot));
             }
