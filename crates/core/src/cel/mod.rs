@@ -5,7 +5,7 @@
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value` has
-//! the values, which stay JSON as long as possible.
+//! the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of `set`.
 //!
 //! The crate `cel` is not used: its parser and its evaluation overflow the stack on nested or long expressions, it has
 //! no limit of cost, it checks no types, and it has none of Kubernetes' functions.
@@ -29,7 +29,9 @@ mod net;
 mod operate;
 mod parse;
 mod pattern;
+mod plan;
 mod quantity;
+mod set;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,8 @@ use std::sync::Arc;
 pub use error::CelError;
 pub use failure::EvalError;
 pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
+pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
+pub use set::{Bounds, ObjectSet, Requirement, Subject, Test};
 pub use types::CelType;
 
 use crate::json::Json;
@@ -99,6 +103,11 @@ impl Program {
     /// The expression.
     pub fn text(&self) -> &str {
         &self.ast.text
+    }
+
+    /// Which objects an index can find for the expression.
+    pub fn analyze(&self, indexed: &Indexed) -> Plan {
+        plan::analyze(self, indexed)
     }
 
     /// Evaluates the expression for the JSON of one object. The object is read as a whole, once.

@@ -1,5 +1,6 @@
-//! Tests of expressions: a table of results, types of schemas, and hostile input.
+//! Tests of expressions: a table of results, types of schemas, plans, and hostile input.
 
 mod hostile;
+mod plan;
 mod table;
 mod typed;
