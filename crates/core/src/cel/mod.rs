@@ -5,7 +5,7 @@
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value` has
-//! the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of `set`.
+//! the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of `set`. `estimate` has the cost before the evaluation.
 //!
 //! The crate `cel` is not used: its parser and its evaluation overflow the stack on nested or long expressions, it has
 //! no limit of cost, it checks no types, and it has none of Kubernetes' functions.
@@ -19,6 +19,7 @@ mod ast;
 mod call;
 mod check;
 mod error;
+mod estimate;
 mod eval;
 mod failure;
 mod function;
@@ -42,6 +43,7 @@ mod value;
 use std::sync::Arc;
 
 pub use error::CelError;
+pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
 pub use failure::EvalError;
 pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
@@ -103,6 +105,24 @@ impl Program {
     /// The expression.
     pub fn text(&self) -> &str {
         &self.ast.text
+    }
+
+    /// The cost of an evaluation, as the sizes in the schema, or defaults, suggest.
+    pub fn estimated_cost(&self) -> u64 {
+        estimate::cost(self)
+    }
+
+    /// The estimated cost, if it is at most `limit`.
+    ///
+    /// # Errors
+    /// It is more. The error names the most expensive part, and a field that an index could have instead.
+    pub fn check_cost(&self, limit: u64) -> Result<u64, TooExpensive> {
+        estimate::check(self, limit)
+    }
+
+    /// The paths that the expression reads and that an index does not have, such as `$.spec.items[*].name`.
+    pub fn unindexed(&self, indexed: &Indexed) -> Vec<String> {
+        estimate::unindexed(self, indexed)
     }
 
     /// Which objects an index can find for the expression.

@@ -1,5 +1,6 @@
-//! Tests of expressions: a table of results, types of schemas, plans, and hostile input.
+//! Tests of expressions: a table of results, types of schemas, estimates, plans, and hostile input.
 
+mod estimate;
 mod hostile;
 mod plan;
 mod table;
