@@ -156,7 +156,8 @@ impl Ast {
         Ast { nodes: Vec::new(), root: ExprId(0), text: text.into() }
     }
 
-    /// Appends a node and returns its number. A text has fewer nodes than bytes, and [`super::parse`] bounds its length.
+    /// Appends a node and returns its number. A text has fewer nodes than bytes, and [`super::parse`] bounds its
+    /// length.
     pub(super) fn push(&mut self, node: AstNode) -> ExprId {
         self.nodes.push(node);
         ExprId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))

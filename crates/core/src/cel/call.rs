@@ -120,8 +120,6 @@ const ABOVE_INT: f64 = 9_223_372_036_854_775_808.0;
 const ABOVE_UINT: f64 = 18_446_744_073_709_551_616.0;
 
 /// The conversions to numbers, text, bytes and booleans.
-#[expect(clippy::cast_precision_loss, reason = "conversions round as Go does")]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]
 fn convert<'a>(meter: &mut Meter, function: Function, of: &Value<'a>) -> Evaluated<'a> {
     use Function as F;
     meter.charge(1)?;

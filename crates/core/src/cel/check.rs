@@ -91,7 +91,8 @@ impl Checker<'_> {
         self.checked[id.index()].meaning = meaning;
     }
 
-    /// Checks a node and those below it, and returns its type. The tree has at most [`super::parse::MAX_LEVELS`] levels.
+    /// Checks a node and those below it, and returns its type. The tree has at most [`super::parse::MAX_LEVELS`]
+    /// levels.
     fn kind(&mut self, id: ExprId) -> Result<CelType, CelError> {
         let kind = self.kind_of(id)?;
         self.checked[id.index()].kind = kind.clone();

@@ -4,16 +4,33 @@
 //! under a limit of cost. This module knows no store and no request.
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
-//! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value` has
-//! the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of `set`. `estimate` has the cost before the evaluation.
+//! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
+//! has the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of
+//! `set`. `estimate` has the cost before the evaluation.
 //!
-//! The crate `cel` is not used: its parser and its evaluation overflow the stack on nested or long expressions, it has
-//! no limit of cost, it checks no types, and it has none of Kubernetes' functions.
+//! The crate `cel` (0.15) is not used. Its parser and its evaluation overflow the stack on nested brackets and long
+//! sums. It limits neither cost nor memory, checks no types, and has none of Kubernetes' functions.
 //!
 //! # What is missing
-//! Compared with Kubernetes 1.37, these are undeclared here: `authorizer`, `url` and its functions, `format` (of texts and the
-//! library), `semver`, `sortBy`, `transformMapEntry`, `jsonpatch`, `first`, `last`. Time zones by name are an evaluation error.
-//! Objects cannot be constructed. `params`, `oldObject`, `request` and the other variables of policies do not exist.
+//! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
+//!
+//! - `url` and its functions, `isURL`, `semver` and its functions, `format` of texts and the library of that name;
+//! - `sortBy`, `transformMapEntry`, `first`, `last`, `jsonpatch`, `authorizer`;
+//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`.
+//!
+//! Other differences from Kubernetes 1.37:
+//!
+//! - The name of a time zone is an evaluation error; offsets and UTC are not.
+//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read.
+//! - Constant parts are evaluated for each object; upstream evaluates them when it compiles, and reports errors then.
+//! - The first error of an expression is reported, not all. Syntax errors have other words.
+//! - Costs are close to those of upstream, but not equal.
+//! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "functions are defined for the types that they name; all others are one error of the language"
+)]
 
 mod ast;
 mod call;

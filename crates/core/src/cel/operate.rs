@@ -130,7 +130,6 @@ pub(super) fn order(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>) -> R
 }
 
 /// The order of two numbers. The outer `None`: one of the values is another type. The inner one: one is not a number.
-#[expect(clippy::cast_precision_loss, reason = "integers are compared with doubles as doubles, as in cel-go")]
 fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Option<Ordering>> {
     Some(match (left, right) {
         (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),

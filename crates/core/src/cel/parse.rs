@@ -13,10 +13,12 @@ use super::lex::{Token, TokenKind, excerpt, is_reserved, next_token};
 /// The longest expression in characters (cel-go's limit of code points).
 pub const MAX_LENGTH: usize = 100_000;
 
-/// The maximum number of levels of a syntax tree: nested brackets, and operands of one chain such as `a.b.c` or `1+2+3`.
+/// The maximum number of levels of a syntax tree: nested brackets, and operands of one chain such as `a.b.c` or
+/// `1+2+3`.
 pub const MAX_LEVELS: usize = 100;
 
-/// The maximum number of nested brackets. The parser recurses for each; without optimization that takes 12 KiB of stack.
+/// The maximum number of nested brackets. The parser recurses for each; without optimization that takes 12 KiB of
+/// stack.
 pub const MAX_NESTING: usize = 50;
 
 /// Parses an expression.
@@ -221,10 +223,11 @@ impl Parser<'_> {
             count += 1;
         }
         let is_odd = count % 2 == 1;
-        if sign == "-" && is_odd {
-            if let Some(literal) = self.negative_literal()? {
-                return self.push(Expr::Literal(literal), start, start, &[]);
-            }
+        if sign == "-"
+            && is_odd
+            && let Some(literal) = self.negative_literal()?
+        {
+            return self.push(Expr::Literal(literal), start, start, &[]);
         }
         let of = self.member()?;
         match (sign, is_odd) {
@@ -234,8 +237,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The literal of a number after a minus; `None` if something else follows, or if the number is the beginning of a
-    /// longer operand.
+    /// The literal of a number after a minus; `None` if something else follows.
     fn negative_literal(&mut self) -> Result<Option<Literal>, CelError> {
         let literal = match self.token.kind {
             TokenKind::Int(value) => 0i64.checked_sub_unsigned(value).map(Literal::Int),

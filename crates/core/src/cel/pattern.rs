@@ -61,7 +61,7 @@ fn translate(pattern: &str) -> String {
             ('[', Some(_)) if characters.peek() == Some(&':') => {
                 // A class such as `[:alpha:]`, up to its end.
                 translated.push('[');
-                while let Some(part) = characters.next() {
+                for part in characters.by_ref() {
                     translated.push(part);
                     if part == ']' {
                         break;

@@ -2,12 +2,12 @@
 //!
 //! An expression is true, false or an error for each object. For the first two, [`Plan`] has bounds: sets that an index
 //! can find. What is between them must be evaluated. Bounds of true alone do not suffice: `!e` is true where `e` is
-//! false, and `e` is neither where it is an error. `a && b` is false where one of them is false, even if the other one is
-//! an error.
+//! false, and `e` is neither where it is an error. `a && b` is false where one of them is false, even if the other one
+//! is an error.
 //!
 //! An index does not distinguish an absent value from null and from the empty text, but an expression does: `x == 'a'`
-//! is an error without `x`, and false if `x` is null or empty. The lower bounds therefore omit the objects whose text is
-//! that of an absent value, unless the schema excludes the difference.
+//! is an error without `x`, and false if `x` is null or empty. The lower bounds therefore omit the objects whose text
+//! is that of an absent value, unless the schema excludes the difference.
 //!
 //! Expressions with optional values (`?.`), functions other than `startsWith`, and fields compared with each other are
 //! not planned. Exact bounds rely on objects that conform to their schema.

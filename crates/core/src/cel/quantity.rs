@@ -91,7 +91,6 @@ impl Quantity {
     }
 
     /// The nearest floating-point number.
-    #[expect(clippy::cast_precision_loss, reason = "the function is an approximation")]
     pub(super) fn as_float(self) -> f64 {
         if self.0 % UNIT == 0 { (self.0 / UNIT) as f64 } else { self.0 as f64 / UNIT as f64 }
     }

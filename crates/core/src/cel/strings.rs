@@ -39,7 +39,7 @@ pub(super) fn call<'a>(
                 Some(regex) => regex,
                 None => {
                     meter.charge(COMPILE * (pattern.len() as u64 + 1))?;
-                    made = pattern::compile(pattern).map_err(|error| EvalError::Other(error))?;
+                    made = pattern::compile(pattern).map_err(EvalError::Other)?;
                     &made
                 }
             };

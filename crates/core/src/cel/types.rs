@@ -1,7 +1,7 @@
 //! Types of expressions, and the type of `self` out of a schema.
 //!
-//! [`CelType::of_resource`] reads the subset of OpenAPI that structural schemas have, as apiserver `pkg/cel/common/schemas.go`
-//! (SchemaDeclType) does. Differences:
+//! [`CelType::of_resource`] reads the subset of OpenAPI that structural schemas have, as apiserver
+//! `pkg/cel/common/schemas.go` (SchemaDeclType) does. Differences:
 //!
 //! - Values without a type are dynamic here; upstream hides them.
 //! - All of metadata is known here; upstream's rules see `name` and `generateName`. Times in metadata are strings, as

@@ -147,7 +147,6 @@ impl<'a> Value<'a> {
             Value::Uint(uint) => Some(MapKey::Int(i128::from(*uint))),
             Value::Double(double) if double.fract() == 0.0 && double.abs() < 1e19 => {
                 // Within the range of i128, and without a fraction, so the conversion is exact.
-                #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
                 let int = *double as i128;
                 Some(MapKey::Int(int))
             }
@@ -200,7 +199,6 @@ fn scalar<'a>(json: Json<'a>, declared: &CelType) -> Result<Value<'a>, Failure> 
         | (CelType::Int, value @ Value::Int(_))
         | (CelType::Double, value @ Value::Double(_))
         | (CelType::Text { .. }, value @ Value::Text(_)) => Ok(value),
-        #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
         (CelType::Double, Value::Int(int)) => Ok(Value::Double(int as f64)),
         (CelType::Timestamp, Value::Text(text)) => {
             let time = time::parse_timestamp(&text).or_else(|| time::parse_date(&text));

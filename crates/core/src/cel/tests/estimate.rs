@@ -42,7 +42,10 @@ fn an_expensive_part_and_the_field_to_add_are_named() {
 
 #[test]
 fn bounds_of_the_schema_lower_the_estimate() {
-    let schema = |most: u64| json!({"type": "object", "properties": {"l": {"type": "array", "maxItems": most, "items": {"type": "string", "maxLength": 10}}}});
+    let schema = |most: u64| {
+        let items = json!({"type": "string", "maxLength": 10});
+        json!({"type": "object", "properties": {"l": {"type": "array", "maxItems": most, "items": items}}})
+    };
     let cost = |most| {
         let kind = Arc::new(CelType::of_resource(&schema(most)));
         Program::compile("self.l.all(a, self.l.exists(b, a == b))", &kind).unwrap().estimated_cost()

@@ -232,9 +232,10 @@ proptest! {
         let result = program.evaluate(object.to_string().as_bytes(), LIMIT).result;
         let meets = |requirement: &Requirement| meets(&object, &indexed, requirement);
         let is_error = matches!(result, Err(EvaluationError::Failed(_)));
-        prop_assert!(holds(&plan.when_true, result == Ok(true), &meets), "true: {text} {object} {result:?} {plan:?}");
-        prop_assert!(holds(&plan.when_false, result == Ok(false), &meets), "false: {text} {object} {result:?} {plan:?}");
-        prop_assert!(holds(&plan.when_error(), is_error, &meets), "error: {text} {object} {result:?} {plan:?}");
+        let case = format!("{text} {object} {result:?} {plan:?}");
+        prop_assert!(holds(&plan.when_true, result == Ok(true), &meets), "true: {case}");
+        prop_assert!(holds(&plan.when_false, result == Ok(false), &meets), "false: {case}");
+        prop_assert!(holds(&plan.when_error(), is_error, &meets), "error: {case}");
     }
 }
 

@@ -34,9 +34,11 @@ fn object_type() -> Arc<CelType> {
     })))
 }
 
-const OBJECT: &str = r#"{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a","namespace":"b","labels":{"app":"x"}},
+const OBJECT: &str = r#"{"apiVersion":"example.com/v1","kind":"Box",
+ "metadata":{"name":"a","namespace":"b","labels":{"app":"x"}},
  "spec":{"color":"red","replicas":3,"ratio":2,"paused":false,"port":80,"since":"2024-01-01T00:00:00Z","period":"1h",
- "blob":"YWJj","tags":["x","y"],"items":[{"name":"i"}],"options":{"a":1},"free":{"x":{"y":1}},"dash-name":"d","namespace":"n"}}"#;
+ "blob":"YWJj","tags":["x","y"],"items":[{"name":"i"}],"options":{"a":1},
+ "free":{"x":{"y":1}},"dash-name":"d","namespace":"n"}}"#;
 
 #[test]
 fn errors_of_compilation_have_their_position() {
