@@ -129,6 +129,19 @@ impl SelectedObjects {
         &self.state
     }
 
+    /// The selected slots of the snapshot.
+    pub(super) fn slots(&self) -> roaring::RoaringBitmap {
+        match &self.within {
+            Within::Slots(slots) => slots.to_bitmap(),
+            Within::AllBut(hidden) => self.state.snapshot().occupied().to_bitmap() - hidden.to_bitmap(),
+        }
+    }
+
+    /// The selected objects of an earlier version that the snapshot lacks.
+    pub(super) fn before(&self) -> &[Object] {
+        &self.before
+    }
+
     /// The number of selected objects.
     pub fn total(&self) -> u64 {
         self.total
@@ -254,15 +267,11 @@ impl SelectedObjects {
 
     /// The selected slots whose objects are read: all, or those whose values of the field are not in the index.
     fn slots_to_read(&self, field: FieldRef, is_read: bool) -> roaring::RoaringBitmap {
-        match (&self.within, is_read) {
-            (Within::Slots(slots), true) => slots.to_bitmap(),
-            (Within::AllBut(hidden), true) => self.state.snapshot().occupied().to_bitmap() - hidden.to_bitmap(),
-            (_, false) => self.slots_not_indexed(field),
-        }
+        if is_read { self.slots() } else { self.slots_not_indexed(field) }
     }
 
     /// The selected slots whose values of a field are not in the index.
-    fn slots_not_indexed(&self, field: FieldRef) -> roaring::RoaringBitmap {
+    pub(super) fn slots_not_indexed(&self, field: FieldRef) -> roaring::RoaringBitmap {
         let mut slots = self.incomplete(field).map(SlotSet::to_bitmap).unwrap_or_default();
         match &self.within {
             Within::AllBut(hidden) => hidden.subtract_from(&mut slots),

@@ -332,6 +332,24 @@ impl Terms {
             .map(|(block, index)| (block.text(index), block.posting(index)))
     }
 
+    /// All values that are not after `text` (`None`: all), from the last one to the first.
+    pub(super) fn back_from<'t>(
+        &'t self,
+        text: Option<&str>,
+    ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t> {
+        let last = text.and_then(|text| self.blocks.get_prev(text).zip(Some(text))).map(|((bound, block), text)| {
+            let after = block.find(text).map_or_else(|index| index, |index| index + 1);
+            (Bound::Included(&**bound), block.len() - after)
+        });
+        let (bound, skip) = last.unwrap_or((Bound::Unbounded, 0));
+        self.blocks
+            .range::<_, str>((Bound::Unbounded, bound))
+            .rev()
+            .flat_map(|(_, block)| (0..block.len()).rev().map(move |index| (block, index)))
+            .skip(skip)
+            .map(|(block, index)| (block.text(index), block.posting(index)))
+    }
+
     /// Removes a value and returns its slots; `None` if no object has the value.
     pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
         let (_, block) = self.blocks.get_prev(text)?;

@@ -102,9 +102,13 @@ proptest! {
             prop_assert_eq!(terms.is_empty(), model.is_empty());
             let found: Vec<(String, Vec<u32>)> = terms.iter().map(|(text, posting)| (text.to_owned(), posting.to_bitmap().into_iter().collect())).collect();
             let expected: Vec<(String, Vec<u32>)> = model.iter().map(|(text, slots)| (text.clone(), slots.iter().copied().collect())).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
+            let back: Vec<&str> = terms.back_from(None).map(|(text, _)| text).collect();
+            prop_assert!(back.iter().rev().eq(expected.iter().map(|(text, _)| text)), "backwards");
             for number in 0..1_600 {
                 let text = text(number);
+                let before = terms.back_from(Some(&text)).next().map(|(text, _)| text);
+                prop_assert_eq!(before, model.range(..=text.clone()).next_back().map(|(text, _)| text.as_str()));
                 prop_assert_eq!(terms.get(&text).map(|posting| posting.len()), model.get(&text).map(|slots| slots.len() as u64));
             }
         }
