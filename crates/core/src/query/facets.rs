@@ -37,11 +37,8 @@ const STEPS_OF_READ: u64 = 16;
 /// Steps to look at one list of the index.
 const STEPS_OF_LIST: u64 = 4;
 
-/// The slots of a list up to this number are looked up one by one: a step for each.
-const LOOKED_UP_SLOTS: u64 = 256;
-
-/// The further slots of a list that are counted in one step.
-const SLOTS_IN_STEP: u64 = 64;
+/// Slots of one list that are looked up in one step.
+const SLOTS_IN_STEP: u64 = 4;
 
 /// Memory for each object that is read, in bytes: its values that follow, and its place in the heap.
 const READ_BYTES: u64 = 128;
@@ -164,9 +161,9 @@ impl SelectedObjects {
                 work.spend(STEPS_OF_READ + values).await;
             }
         }
-        // A union of lists takes a bit for each slot at most.
-        let union = if field.is_many && !is_read { self.state.snapshot().len() as u64 / 8 } else { 0 };
-        read * READ_BYTES + union
+        // The selected slots, and the union of lists if an object can be in several, take a bit for each slot.
+        let sets = if is_read { 0 } else { 1 + u64::from(field.is_many) };
+        read * READ_BYTES + sets * self.state.snapshot().len() as u64 / 8
     }
 
     /// Counts the values of a field among the selected objects, and returns at most `limit` of them, with
@@ -216,9 +213,12 @@ impl SelectedObjects {
         let mut ranking = Ranking::new(limit);
         if !is_read {
             let mut union = roaring::RoaringBitmap::new();
+            let bits = self.bits();
+            work.spend(bits.len() as u64).await;
             for (value, posting) in indexed_values(snapshot.postings(), field.field) {
-                let count = self.count_of(posting);
-                work.spend(steps_of_list(posting)).await;
+                let count = self.count_of(posting, &bits);
+                let looked_up = if bits.is_empty() && !field.is_many { 0 } else { posting.len() };
+                work.spend(STEPS_OF_LIST + looked_up / SLOTS_IN_STEP).await;
                 if value.is_empty() || count == 0 {
                     continue;
                 }
@@ -239,7 +239,7 @@ impl SelectedObjects {
                     with_value += count;
                 }
             }
-            with_value += self.count_of(Posting::Set(&SlotSet::from(union)));
+            with_value += self.count_of(Posting::Set(&SlotSet::from(union)), &bits);
         }
         while let Some((value, count)) = merged.next_below(None) {
             ranking.add(value, count);
@@ -249,12 +249,18 @@ impl SelectedObjects {
         ranking.into_facet(absent, unknown)
     }
 
-    /// The number of selected slots in a list.
-    fn count_of(&self, posting: Posting<'_>) -> u64 {
+    /// The bits of the slots that are selected, or that are not.
+    fn bits(&self) -> Vec<u64> {
+        let (Within::AllBut(slots) | Within::Slots(slots)) = &self.within;
+        slots.bits()
+    }
+
+    /// The number of selected slots in a list. `bits`: from [`SelectedObjects::bits`].
+    fn count_of(&self, posting: Posting<'_>, bits: &[u64]) -> u64 {
         match &self.within {
             Within::AllBut(hidden) if hidden.is_empty() => posting.len(),
-            Within::AllBut(hidden) => posting.len() - posting.intersection_len(hidden),
-            Within::Slots(slots) => posting.intersection_len(slots),
+            Within::AllBut(hidden) => posting.len() - posting.intersection_len(bits, hidden),
+            Within::Slots(slots) => posting.intersection_len(bits, slots),
         }
     }
 
@@ -282,7 +288,10 @@ impl SelectedObjects {
 
     /// The number of selected slots whose values of a field are not in the index.
     fn not_indexed(&self, field: FieldRef) -> u64 {
-        self.incomplete(field).map_or(0, |slots| self.count_of(Posting::Set(slots)))
+        self.incomplete(field).map_or(0, |slots| match &self.within {
+            Within::AllBut(hidden) => slots.len() - slots.intersection_len(hidden),
+            Within::Slots(selected) => slots.intersection_len(selected),
+        })
     }
 
     /// The slots of the snapshot whose values of a field are not in the index; `None` if there are none.
@@ -292,11 +301,6 @@ impl SelectedObjects {
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         }
     }
-}
-
-/// The steps to count the selected slots of a list.
-fn steps_of_list(posting: Posting<'_>) -> u64 {
-    STEPS_OF_LIST + posting.len().min(LOOKED_UP_SLOTS) + posting.len() / SLOTS_IN_STEP
 }
 
 /// All values of a field in the index, in order, with their lists. A field without an index has none.

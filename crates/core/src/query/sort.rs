@@ -3,7 +3,7 @@
 //! Ties are in list order, so the order is total, and an object is a position in it. A page of one field is found by a
 //! walk over the values of the index, from the position on. Other orders are computed for the whole selection: by the
 //! last field first, each in one pass over the values of the index and one over the objects. Objects whose values are
-//! not in the index, those of an earlier version and small selections are read and compared. Nothing is stored from
+//! not in the index, those of an earlier version and small selections are read and compared, and so are names. Nothing is stored from
 //! page to page: `token` has the position of the next one.
 
 use std::cmp::Ordering;
@@ -208,6 +208,9 @@ impl SortedListing {
                 let walk = Walk { snapshot: &snapshot, slots: &slots, key: *key };
                 walk.next(after, limit + 1, work).await
             }
+            (keys, Some(limit)) if keys.iter().any(|(key, _)| key.field == FieldRef::Name) => {
+                lowest(&snapshot, &slots, &comparison, after, limit + 1, work).await
+            }
             _ => {
                 let all = whole_order(&snapshot, &slots, &comparison, work).await;
                 let is_before = |slot: &u32| {
@@ -317,6 +320,36 @@ async fn next_in_list(
         work.spend(1).await;
     }
     next
+}
+
+/// The first slots of a set after the object `after` in an order (`None`: of all), at most `most` of them. Reads every
+/// object: names of several namespaces have no index.
+async fn lowest(
+    snapshot: &Snapshot,
+    slots: &RoaringBitmap,
+    comparison: &Comparison,
+    after: Option<&Object>,
+    most: usize,
+    work: &mut Work,
+) -> Vec<u32> {
+    let compare = |left: &(&Object, u32), right: &(&Object, u32)| comparison.compare(left.0, right.0);
+    let (mut lowest, mut bound): (Vec<(&Object, u32)>, Option<&Object>) = (Vec::new(), None);
+    for slot in slots {
+        work.spend(STEPS_OF_COMPARISON).await;
+        let Some(object) = snapshot.object(slot) else { continue };
+        let is_before = after.is_some_and(|after| comparison.compare(object, after) != Ordering::Greater);
+        if is_before || bound.is_some_and(|bound| comparison.compare(object, bound) == Ordering::Greater) {
+            continue;
+        }
+        lowest.push((object, slot));
+        if lowest.len() >= 2 * most {
+            lowest.sort_unstable_by(compare);
+            lowest.truncate(most);
+            bound = lowest.last().map(|(object, _)| *object);
+        }
+    }
+    lowest.sort_unstable_by(compare);
+    lowest.into_iter().take(most).map(|(_, slot)| slot).collect()
 }
 
 /// All slots of a set in an order.

@@ -86,11 +86,11 @@ impl Posting<'_> {
         }
     }
 
-    /// The number of slots that the list and a set have in common.
-    pub fn intersection_len(&self, set: &SlotSet) -> u64 {
+    /// The number of slots that the list and a set have in common. `bits`: those of the set.
+    pub fn intersection_len(&self, bits: &[u64], set: &SlotSet) -> u64 {
         match self {
             Posting::One(slot) => u64::from(set.contains(*slot)),
-            Posting::Set(slots) => slots.intersection_len(set),
+            Posting::Set(slots) => slots.intersection_len_in(bits, set),
         }
     }
 

@@ -61,6 +61,8 @@ proptest! {
                 let other: RoaringBitmap = (0..200_000).step_by(step).collect();
                 let same = SlotSet::from(other.clone());
                 prop_assert!(same == (0..200_000).step_by(step).collect::<SlotSet>(), "divided into parts");
+                let in_bits = set.intersection_len_in(&same.bits(), &same);
+                prop_assert_eq!(in_bits, other.intersection_len(&expected), "every {}", step);
                 prop_assert_eq!(set.intersection_len(&same), other.intersection_len(&expected), "every {}", step);
                 prop_assert_eq!(same.intersection_len(&set), other.intersection_len(&expected), "every {}", step);
             }
