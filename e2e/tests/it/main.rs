@@ -30,6 +30,7 @@ mod manifests;
 mod metrics;
 mod non_interference;
 mod operator;
+mod operators;
 mod parity;
 mod pass_through;
 mod placement;

@@ -21,17 +21,19 @@ pub(super) enum Unreadable {
     Invalid(SelectorError),
 }
 
-/// Reads the terms of a text in this syntax, at most `most`. Empty terms are left out, as upstream does.
+/// Reads the terms of a text in this syntax, at most `most`. Empty terms are left out, as upstream does. The text must
+/// have an operator that kube-apiserver does not have.
 ///
 /// # Errors
 /// See [`Unreadable`].
 pub(super) fn parse(text: &str, most: usize) -> Result<Vec<FieldRequirement>, Unreadable> {
-    let mut reader = Reader { text, offset: 0 };
+    let mut reader = Reader { text, offset: 0, has_own_operator: false };
     let mut requirements = Vec::new();
     loop {
         reader.skip_spaces();
         match reader.rest().chars().next() {
-            None => return Ok(requirements),
+            None if reader.has_own_operator => return Ok(requirements),
+            None => return Err(Unreadable::NotUnderstood),
             Some(',') => reader.offset += 1,
             Some(_) if requirements.len() == most => {
                 let error = too_many("field selector", "terms", most, "send several requests", reader.offset);
@@ -80,6 +82,8 @@ struct Reader<'t> {
     text: &'t str,
     /// In bytes.
     offset: usize,
+    /// Whether a term with an operator that kube-apiserver does not have has been read.
+    has_own_operator: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -125,6 +129,7 @@ impl<'t> Reader<'t> {
     fn term(&mut self) -> Result<FieldRequirement, Unreadable> {
         if self.take("!") {
             let label = self.name()?;
+            self.has_own_operator = true;
             return Ok(FieldRequirement { label, operator: Operator::DoesNotExist });
         }
         let label = self.name()?;
@@ -135,8 +140,14 @@ impl<'t> Reader<'t> {
             _ if self.take(">") => Operator::GreaterThan(self.integer(">")?),
             _ if self.take("<") => Operator::LessThan(self.integer("<")?),
             _ if self.take("^=") => Operator::StartsWith(self.prefix()?),
-            _ if self.take("!=") => Operator::not_equal_to(self.value()?),
-            _ if self.take("==") || self.take("=") => Operator::equal_to(self.value()?),
+            _ if self.take("!=") => {
+                let operator = Operator::not_equal_to(self.value()?);
+                return Ok(FieldRequirement { label, operator });
+            }
+            _ if self.take("==") || self.take("=") => {
+                let operator = Operator::equal_to(self.value()?);
+                return Ok(FieldRequirement { label, operator });
+            }
             _ => {
                 let is_negative = match self.take_while(char::is_alphabetic) {
                     "in" => false,
@@ -151,6 +162,7 @@ impl<'t> Reader<'t> {
                 if is_negative { Operator::NotIn(values) } else { Operator::In(values) }
             }
         };
+        self.has_own_operator = true;
         Ok(FieldRequirement { label, operator })
     }
 

@@ -97,7 +97,8 @@ fn a_text_that_kube_apiserver_can_parse_keeps_its_reading() {
         ("k>=5", Some("k>=5"), "the label may be `k>`"),
         ("k^=a,j=b", Some("j=b,k^=a"), "all terms are read anew"),
         ("k >= 5", Some("k>=5"), "spaces"),
-        (" k=a", Some("k=a"), "the label may begin with a space"),
+        (" k=a", None, "no operator of fieldcache, so kube-apiserver's error remains"),
+        (" k=a,k>=5", Some("k=a,k>=5"), "spaces beside an operator of fieldcache"),
         (r"k in (a\=b)", Some(r"k=a\=b"), "a set of one value prints as ="),
         ("k>=x", None, "not an integer"),
         ("a!b=c", None, "no operator of fieldcache"),
@@ -119,7 +120,7 @@ fn requirements_of_one_reading_only_are_not_certain() {
         ("metadata.name=a", "metadata.name=a"),
         ("metadata.name=a,k>=5", "metadata.name=a"),
         ("k^=x,metadata.name=a", "metadata.name=a"),
-        (" metadata.name=a,j=b", "j=b"),
+        (" metadata.name=a,j=b,k>=5", "j=b"),
         // The set would have the value `b,metadata.name=a`.
         (r"k in (a\=b\,metadata.name\=a)", ""),
         ("k>5,metadata.name=a", "k>5,metadata.name=a"),
