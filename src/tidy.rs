@@ -16,6 +16,7 @@ const EDGES: [(&str, &[&str]); 37] = [
     ("selector", &["model"]),
     ("json", &["model"]),
     ("yaml", &["model", "json"]),
+    ("cel", &["model", "json"]),
     ("crd", &["model", "json"]),
     ("schema", &["model", "json", "selector"]),
     ("extract", &["model", "json", "crd"]),

@@ -26,6 +26,7 @@ use crate::wire::body::Body;
 use crate::wire::encode::ListMeta;
 use crate::wire::facets::{self, FacetOptions};
 use crate::wire::negotiate::{Format, LISTS, Offer, Representation, check_route_accept, negotiate};
+use crate::wire::params::check_not_sorted;
 use crate::wire::protobuf;
 
 /// Responds with a list as Facets, if that is what the client prefers. Otherwise responds with the list itself.
@@ -65,6 +66,7 @@ async fn counted(
     format: Format,
 ) -> Result<Response<Body>, NoResponse> {
     let options = FacetOptions::read(&context.info.query)?;
+    check_not_sorted(&context.info.query)?;
     let request = Arc::new(ListRequest::read(context, address, resource)?.not_forwarded());
     let fields: Vec<FacetField> =
         options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;

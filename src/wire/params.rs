@@ -56,7 +56,20 @@ fn number_problem(text: &str) -> &'static str {
 /// Parameters of fieldcache's query language that this version does not support. They are rejected, because a
 /// response that ignores them would contain objects that the client did not select. Other unknown parameters are
 /// ignored, as upstream.
-const NOT_SUPPORTED: [&str; 2] = ["celSelector", "sortBy"];
+const NOT_SUPPORTED: [&str; 1] = ["celSelector"];
+
+/// Checks that a request which is no list of objects has no order: its response would ignore it.
+///
+/// # Errors
+/// 400 for the parameter `sortBy`.
+pub fn check_not_sorted(query: &Query) -> Result<(), ApiError> {
+    match query.get("sortBy") {
+        None => Ok(()),
+        Some(_) => Err(ApiError::BadRequest(
+            "the query parameter sortBy is only allowed in lists of objects: remove it".to_owned(),
+        )),
+    }
+}
 
 /// All parameters of fieldcache's query language. The API server does not know them.
 const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];

@@ -1,6 +1,6 @@
-//! Lists as Facets beside a kube-apiserver: the counts are those of the objects that kube-apiserver lists.
+//! Lists as Facets, and sorted lists, beside a kube-apiserver: they count and sort the objects that kube-apiserver lists.
 //!
-//! kube-apiserver has no Facets. Its answers to the same headers show what a client of both gets.
+//! kube-apiserver has neither. Its answers to the same headers show what a client of both gets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +45,26 @@ fn counted(list: &Value, fields: &[(&str, &str)]) -> Result<Value> {
 async fn get(client: &Client, path: &str, accept: &str) -> Result<(u16, Value)> {
     let answer = client.send(Request::new(Method::GET, path).header("accept", accept)).await?;
     Ok((answer.status.as_u16(), answer.json()?))
+}
+
+/// The names of all pages of a sorted list.
+async fn paged(client: &Client, path: &str) -> Result<Vec<String>> {
+    let (mut names, mut token) = (Vec::new(), String::new());
+    loop {
+        let (code, page) = get(client, &format!("{path}&limit=7&continue={token}"), "application/json").await?;
+        ensure!(code == 200, "{code}: {page}");
+        names.extend(names_of(&page)?);
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+        if token.is_empty() {
+            return Ok(names);
+        }
+    }
+}
+
+/// The names of the objects of a list, in its order.
+fn names_of(list: &Value) -> Result<Vec<String>> {
+    let items = list["items"].as_array().context("a list has items")?;
+    Ok(items.iter().map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +117,22 @@ async fn facets_count_the_objects_of_kube_apiserver() -> Result<()> {
     .await?;
     let exact = format!("{GADGETS}?facets=spec.color&resourceVersion={version}&resourceVersionMatch=Exact");
     equal("before", &before, "Exact", &get(&ours, &exact, FACETS).await?.1)?;
+    for (sort_by, is_descending, path) in [
+        ("spec.size", false, "/spec/size"),
+        ("-spec.size", true, "/spec/size"),
+        ("-metadata.name", true, "/metadata/name"),
+    ] {
+        let mut list = theirs.get_json(GADGETS).await?;
+        let items = list["items"].as_array_mut().context("a list has items")?;
+        // Stable: kube-apiserver lists by namespace and name.
+        items.sort_by(|left, right| {
+            let value = |item: &Value| item.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let order = value(left).cmp(&value(right));
+            if is_descending { order.reverse() } else { order }
+        });
+        let found = paged(&ours, &format!("{GADGETS}?sortBy={sort_by}")).await?;
+        equal("kube-apiserver, sorted", &json!(names_of(&list)?), "sorted pages", &json!(found))?;
+    }
     // Headers that both servers read.
     for (path, accept, expected) in [
         (GADGETS, FACETS.to_owned(), [(406, "Status"), (200, "Facets")]),

@@ -37,6 +37,7 @@ mod samples;
 mod self_review;
 mod shards;
 mod shared;
+mod sorting;
 mod strong;
 mod table;
 mod tally;

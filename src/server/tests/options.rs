@@ -97,7 +97,6 @@ async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
         ),
         // Parameters of the query language that this version does not have are not ignored, unlike unknown ones.
         ("celSelector=true", not_supported("celSelector")),
-        ("sortBy=metadata.name&watch=1", not_supported("sortBy")),
         ("timeout=abc", "invalid timeout specified in the request URL - time: invalid duration \"abc\"".to_owned()),
     ] {
         let answer = fixture.get(&format!("{ALL_SHIRTS}?{query}")).await;

@@ -37,11 +37,8 @@ const STEPS_OF_READ: u64 = 16;
 /// Steps to look at one list of the index.
 const STEPS_OF_LIST: u64 = 4;
 
-/// The slots of a list up to this number are looked up one by one: a step for each.
-const LOOKED_UP_SLOTS: u64 = 256;
-
-/// The further slots of a list that are counted in one step.
-const SLOTS_IN_STEP: u64 = 64;
+/// Slots of one list that are looked up in one step.
+const SLOTS_IN_STEP: u64 = 4;
 
 /// Memory for each object that is read, in bytes: its values that follow, and its place in the heap.
 const READ_BYTES: u64 = 128;
@@ -129,6 +126,19 @@ impl SelectedObjects {
         &self.state
     }
 
+    /// The selected slots of the snapshot.
+    pub(super) fn slots(&self) -> roaring::RoaringBitmap {
+        match &self.within {
+            Within::Slots(slots) => slots.to_bitmap(),
+            Within::AllBut(hidden) => self.state.snapshot().occupied().to_bitmap() - hidden.to_bitmap(),
+        }
+    }
+
+    /// The selected objects of an earlier version that the snapshot lacks.
+    pub(super) fn before(&self) -> &[Object] {
+        &self.before
+    }
+
     /// The number of selected objects.
     pub fn total(&self) -> u64 {
         self.total
@@ -151,9 +161,9 @@ impl SelectedObjects {
                 work.spend(STEPS_OF_READ + values).await;
             }
         }
-        // A union of lists takes a bit for each slot at most.
-        let union = if field.is_many && !is_read { self.state.snapshot().len() as u64 / 8 } else { 0 };
-        read * READ_BYTES + union
+        // The selected slots, and the union of lists if an object can be in several, take a bit for each slot.
+        let sets = if is_read { 0 } else { 1 + u64::from(field.is_many) };
+        read * READ_BYTES + sets * self.state.snapshot().len() as u64 / 8
     }
 
     /// Counts the values of a field among the selected objects, and returns at most `limit` of them, with
@@ -203,9 +213,12 @@ impl SelectedObjects {
         let mut ranking = Ranking::new(limit);
         if !is_read {
             let mut union = roaring::RoaringBitmap::new();
+            let bits = self.bits();
+            work.spend(bits.len() as u64).await;
             for (value, posting) in indexed_values(snapshot.postings(), field.field) {
-                let count = self.count_of(posting);
-                work.spend(steps_of_list(posting)).await;
+                let count = self.count_of(posting, &bits);
+                let looked_up = if bits.is_empty() && !field.is_many { 0 } else { posting.len() };
+                work.spend(STEPS_OF_LIST + looked_up / SLOTS_IN_STEP).await;
                 if value.is_empty() || count == 0 {
                     continue;
                 }
@@ -226,7 +239,7 @@ impl SelectedObjects {
                     with_value += count;
                 }
             }
-            with_value += self.count_of(Posting::Set(&SlotSet::from(union)));
+            with_value += self.count_of(Posting::Set(&SlotSet::from(union)), &bits);
         }
         while let Some((value, count)) = merged.next_below(None) {
             ranking.add(value, count);
@@ -236,12 +249,18 @@ impl SelectedObjects {
         ranking.into_facet(absent, unknown)
     }
 
-    /// The number of selected slots in a list.
-    fn count_of(&self, posting: Posting<'_>) -> u64 {
+    /// The bits of the slots that are selected, or that are not.
+    fn bits(&self) -> Vec<u64> {
+        let (Within::AllBut(slots) | Within::Slots(slots)) = &self.within;
+        slots.bits()
+    }
+
+    /// The number of selected slots in a list. `bits`: from [`SelectedObjects::bits`].
+    fn count_of(&self, posting: Posting<'_>, bits: &[u64]) -> u64 {
         match &self.within {
             Within::AllBut(hidden) if hidden.is_empty() => posting.len(),
-            Within::AllBut(hidden) => posting.len() - posting.intersection_len(hidden),
-            Within::Slots(slots) => posting.intersection_len(slots),
+            Within::AllBut(hidden) => posting.len() - posting.intersection_len(bits, hidden),
+            Within::Slots(slots) => posting.intersection_len(bits, slots),
         }
     }
 
@@ -254,15 +273,11 @@ impl SelectedObjects {
 
     /// The selected slots whose objects are read: all, or those whose values of the field are not in the index.
     fn slots_to_read(&self, field: FieldRef, is_read: bool) -> roaring::RoaringBitmap {
-        match (&self.within, is_read) {
-            (Within::Slots(slots), true) => slots.to_bitmap(),
-            (Within::AllBut(hidden), true) => self.state.snapshot().occupied().to_bitmap() - hidden.to_bitmap(),
-            (_, false) => self.slots_not_indexed(field),
-        }
+        if is_read { self.slots() } else { self.slots_not_indexed(field) }
     }
 
     /// The selected slots whose values of a field are not in the index.
-    fn slots_not_indexed(&self, field: FieldRef) -> roaring::RoaringBitmap {
+    pub(super) fn slots_not_indexed(&self, field: FieldRef) -> roaring::RoaringBitmap {
         let mut slots = self.incomplete(field).map(SlotSet::to_bitmap).unwrap_or_default();
         match &self.within {
             Within::AllBut(hidden) => hidden.subtract_from(&mut slots),
@@ -273,7 +288,10 @@ impl SelectedObjects {
 
     /// The number of selected slots whose values of a field are not in the index.
     fn not_indexed(&self, field: FieldRef) -> u64 {
-        self.incomplete(field).map_or(0, |slots| self.count_of(Posting::Set(slots)))
+        self.incomplete(field).map_or(0, |slots| match &self.within {
+            Within::AllBut(hidden) => slots.len() - slots.intersection_len(hidden),
+            Within::Slots(selected) => slots.intersection_len(selected),
+        })
     }
 
     /// The slots of the snapshot whose values of a field are not in the index; `None` if there are none.
@@ -283,11 +301,6 @@ impl SelectedObjects {
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         }
     }
-}
-
-/// The steps to count the selected slots of a list.
-fn steps_of_list(posting: Posting<'_>) -> u64 {
-    STEPS_OF_LIST + posting.len().min(LOOKED_UP_SLOTS) + posting.len() / SLOTS_IN_STEP
 }
 
 /// All values of a field in the index, in order, with their lists. A field without an index has none.

@@ -5,6 +5,7 @@ mod explain;
 mod facets;
 mod many;
 mod shards;
+mod sort;
 mod work;
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

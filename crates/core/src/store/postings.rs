@@ -101,6 +101,26 @@ impl Postings {
         terms.map(move |(key, posting)| (if is_integer { integer::value_of(key) } else { key.into() }, posting))
     }
 
+    /// The keys of the values of a field ([`Postings::key_of`]) with their slots, in order: from the key `from` on, or
+    /// backwards from it. `None`: all. Objects in [`Postings::incomplete`] are missing.
+    pub fn field_keys<'p>(
+        &'p self,
+        field: FieldIndex,
+        from: Option<&str>,
+        is_backwards: bool,
+    ) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+        in_order(self.fields.get(&field), from, is_backwards)
+    }
+
+    /// Like [`Postings::field_keys`], for the namespaces.
+    pub fn namespaces_from<'p>(
+        &'p self,
+        from: Option<&str>,
+        is_backwards: bool,
+    ) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+        in_order(Some(&self.namespaces), from, is_backwards)
+    }
+
     /// The slots of each integer of a range that is a value of an integer field. None for other fields. Objects in
     /// [`Postings::incomplete`] are missing.
     pub fn field_integers(
@@ -267,6 +287,19 @@ impl Postings {
                 self.incomplete.remove(&part);
             }
         }
+    }
+}
+
+/// The terms of a dictionary from the key `from` on, or backwards from it. `None`: all.
+fn in_order<'p>(
+    terms: Option<&'p Terms>,
+    from: Option<&str>,
+    is_backwards: bool,
+) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+    match (terms, is_backwards) {
+        (None, _) => Box::new(std::iter::empty()),
+        (Some(terms), false) => Box::new(terms.from(from.unwrap_or_default())),
+        (Some(terms), true) => Box::new(terms.back_from(from)),
     }
 }
 

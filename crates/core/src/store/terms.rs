@@ -86,11 +86,11 @@ impl Posting<'_> {
         }
     }
 
-    /// The number of slots that the list and a set have in common.
-    pub fn intersection_len(&self, set: &SlotSet) -> u64 {
+    /// The number of slots that the list and a set have in common. `bits`: those of the set.
+    pub fn intersection_len(&self, bits: &[u64], set: &SlotSet) -> u64 {
         match self {
             Posting::One(slot) => u64::from(set.contains(*slot)),
-            Posting::Set(slots) => slots.intersection_len(set),
+            Posting::Set(slots) => slots.intersection_len_in(bits, set),
         }
     }
 
@@ -328,6 +328,24 @@ impl Terms {
         self.blocks
             .range::<_, str>((bound, Bound::Unbounded))
             .flat_map(|(_, block)| (0..block.len()).map(move |index| (block, index)))
+            .skip(skip)
+            .map(|(block, index)| (block.text(index), block.posting(index)))
+    }
+
+    /// All values that are not after `text` (`None`: all), from the last one to the first.
+    pub(super) fn back_from<'t>(
+        &'t self,
+        text: Option<&str>,
+    ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t> {
+        let last = text.and_then(|text| self.blocks.get_prev(text).zip(Some(text))).map(|((bound, block), text)| {
+            let after = block.find(text).map_or_else(|index| index, |index| index + 1);
+            (Bound::Included(&**bound), block.len() - after)
+        });
+        let (bound, skip) = last.unwrap_or((Bound::Unbounded, 0));
+        self.blocks
+            .range::<_, str>((Bound::Unbounded, bound))
+            .rev()
+            .flat_map(|(_, block)| (0..block.len()).rev().map(move |index| (block, index)))
             .skip(skip)
             .map(|(block, index)| (block.text(index), block.posting(index)))
     }

@@ -237,6 +237,9 @@ fn parameters(random: &mut Random, changes: usize) -> Vec<String> {
     } else if odds(random, 30) {
         query.push("resourceVersionMatch=Exact".to_owned());
     }
+    if odds(random, 8) {
+        query.push(format!("sortBy={}", sort_by(random)));
+    }
     for (of, text) in [
         (12, "pretty=true"),
         (12, "explain=true"),
@@ -312,6 +315,19 @@ fn joined(path: &str, query: &[String]) -> String {
         [] => path.to_owned(),
         query => format!("{path}?{}", query.join("&")),
     }
+}
+
+/// An order: by fields that are shown, hidden here or there, or nowhere.
+fn sort_by(random: &mut Random) -> String {
+    let known = ["spec.color", "spec.size", "spec.quantity", "metadata.name", "metadata.namespace", "spec.nodeName"];
+    let others = ["spec.secret", "spec.nested.private", "tags", "alpha-field", "spec.hidden", ""];
+    let fields: Vec<String> = (0..=random.below(2))
+        .map(|_| {
+            let field = if random.below(6) > 0 { random.choose(&known) } else { random.choose(&others) };
+            format!("{}{field}", random.choose(&["", "", "-"]))
+        })
+        .collect();
+    fields.join(",")
 }
 
 /// The path with fields to count: shown, hidden here or there, nowhere.
