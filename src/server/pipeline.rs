@@ -28,8 +28,8 @@ use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::{FoundView, ViewRequest};
 use super::{
-    authorize, facets, forward, forward_policy, get, guards, health, list, non_resource, openapi, placement_review,
-    read, self_review, view_request, watch, websocket,
+    authorize, dependents, facets, forward, forward_policy, get, guards, health, list, non_resource, openapi,
+    placement_review, read, self_review, view_request, watch, websocket,
 };
 use crate::access::AuthorizedRequest;
 use crate::access::authentication::{LocalAuthentication, Peer};
@@ -411,6 +411,11 @@ impl Server {
                 }
                 Review::Caller(review) => Box::pin(self_review::answer(&self.state, context, review, body)).await,
             };
+        }
+        // A View does not serve them.
+        let of_owner = dependents::kind::dependents_path(context.info.route()).filter(|_| context.view.is_none());
+        if let Some(address) = of_owner {
+            return Box::pin(dependents::answer(&self.state, context, address)).await;
         }
         if let Some(forwarded) = self.forward(context, uri, body).await? {
             return Ok(forwarded);

@@ -9,6 +9,7 @@
 //! | [`json`] | JSON bytes: read without recursion, weighed, and written as Go writes them |
 //! | [`yaml`] | YAML, written from JSON in the styles of kubectl and go-yaml |
 //! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
+//! | [`cel`] | CEL expressions over an object: compiled, typed, evaluated under a limit of cost |
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
 //! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass |
@@ -26,6 +27,7 @@
 
 pub mod advise;
 pub mod builtin;
+pub mod cel;
 pub mod crd;
 pub mod extract;
 pub mod json;

@@ -31,6 +31,7 @@ mod metrics;
 mod non_interference;
 mod operator;
 mod operators;
+mod owners;
 mod parity;
 mod pass_through;
 mod placement;

@@ -7,6 +7,7 @@ mod admission;
 mod audited;
 mod body;
 mod compressed_watch;
+mod dependents;
 mod disclosure;
 mod discovery;
 mod documentation;

@@ -33,6 +33,28 @@ impl<'t> Json<'t> {
         Json(member)
     }
 
+    /// The member of this name, or missing as with [`Json::at`], and the number of members that were looked at.
+    pub fn find(self, key: &str) -> (Json<'t>, usize) {
+        let mut count = 0;
+        for (tree, id) in self.children(NodeKind::Map) {
+            count += 1;
+            if tree.has_key(id, key) {
+                return (Json(Some((tree, id))), count);
+            }
+        }
+        (Json::NOTHING, count)
+    }
+
+    /// Whether there is a value, which may be null.
+    pub fn is_present(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The kind of the value; a missing one is a scalar, as null is.
+    pub fn kind(self) -> NodeKind {
+        self.0.map_or(NodeKind::Scalar, |(tree, id)| tree.kind(id))
+    }
+
     /// The elements of a list; none for any other value.
     pub fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
         self.children(NodeKind::List).map(|(tree, id)| Json(Some((tree, id))))
@@ -94,7 +116,7 @@ impl<'t> Json<'t> {
     }
 
     /// The JSON text of the value; `None` if it is missing.
-    fn bytes(self) -> Option<&'t [u8]> {
+    pub fn bytes(self) -> Option<&'t [u8]> {
         self.0.map(|(tree, id)| tree.bytes(id))
     }
 }

@@ -6,7 +6,8 @@
 //! [`fair_queue`] decides which user is next. [`mod@quote`] quotes texts in messages, and [`percent`] decodes URLs.
 //! [`float`] prints numbers as Go does, [`moment`] reads times as Go does, and [`object_meta`] names the members of
 //! ObjectMeta. [`integer`] gives the texts of integers in numeric order. [`own_groups`] has the names of fieldcache's own
-//! API groups, and [`fnv`] is the hash of shards. This module does not depend on JSON or selectors.
+//! API groups, [`owners`] are the owners of an object, and [`fnv`] is the hash of both shards and owners. This module
+//! does not depend on JSON or selectors.
 
 pub mod fair_queue;
 pub mod float;
@@ -18,6 +19,7 @@ pub mod key;
 pub mod moment;
 pub mod object_meta;
 pub mod own_groups;
+pub mod owners;
 pub mod percent;
 pub mod quantity;
 pub mod quote;
@@ -33,6 +35,7 @@ pub use fnv::fnv1a;
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
 pub use moment::Moment;
+pub use owners::OwnerHashes;
 pub use percent::percent_decode;
 pub use quote::quote;
 pub use record::{FieldIndex, IndexedValues, Record};

@@ -17,6 +17,7 @@ use super::heap::{map_nodes, shared};
 use super::indexed::{IndexLimits, IndexedPart};
 use super::labels::LabelIndex;
 use super::object::Object;
+use super::owners::OwnerIndex;
 use super::slots::SlotSet;
 use super::terms::Terms;
 use crate::model::{FieldIndex, integer};
@@ -35,6 +36,7 @@ pub struct Postings {
     /// The fields whose values are integers, in order.
     pub(super) integers: Arc<[FieldIndex]>,
     labels: LabelIndex,
+    owners: OwnerIndex,
     /// For each part of objects, the slots of the objects whose part is not indexed.
     incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }
@@ -48,6 +50,8 @@ pub enum Attribute {
     Labels,
     /// The namespace of the object.
     Namespace,
+    /// The hashes of the uids of owners, which have no posting lists: see `owners`.
+    Owners,
     /// The hash of metadata.uid, which has no posting lists: see `shards`.
     UidHash,
 }
@@ -184,6 +188,11 @@ impl Postings {
         self.labels.values(key)
     }
 
+    /// The index of owners.
+    pub fn owners(&self) -> &OwnerIndex {
+        &self.owners
+    }
+
     /// The slots of objects of which this part is not indexed; `None` if there are none. Callers must test these
     /// objects themselves.
     pub fn incomplete(&self, part: IndexedPart) -> Option<&SlotSet> {
@@ -213,6 +222,9 @@ impl Postings {
         if !self.namespaces.is_empty() {
             add(Attribute::Namespace, self.namespaces.len(), self.namespaces.held_bytes() + set(&self.namespaced));
         }
+        if !self.owners.is_empty() {
+            add(Attribute::Owners, self.owners.len(), self.owners.held_bytes());
+        }
         let usage = usage.into_iter();
         usage
             .map(|(attribute, (values, bytes))| AttributeUsage {
@@ -240,6 +252,7 @@ impl Postings {
         }
         let limits = self.limits;
         self.labels.index(slot, limits.labels(before), limits.labels(after));
+        self.owners.index(slot, before, after);
         let (before, after) = (limits.values(before), limits.values(after));
         differences(&before.values, &after.values, |(field, value), is_new| {
             if is_new { self.insert(*field, value, slot) } else { self.remove(*field, value, slot) }

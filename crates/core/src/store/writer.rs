@@ -225,7 +225,9 @@ impl Store {
     /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and
     /// `after` are the object's states; `None`: it does not exist. `is_other_shard`: the index of shards changed.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>, is_other_shard: bool) {
-        let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
+        let terms = |object: Option<&Object>| {
+            object.map_or(0, |object| object.label_count() + object.fields().count() + object.owner_count())
+        };
         let changed = match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => 0,
             _ => terms(before) + terms(after),

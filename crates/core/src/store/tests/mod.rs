@@ -9,6 +9,7 @@ use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 mod memory;
+mod owners;
 mod packing;
 mod pins;
 mod structures;

@@ -1,0 +1,505 @@
+//! Names and types: which function each call is, which variable each name is, and whether the types fit.
+//!
+//! The rules are those of cel-go's checker with the options of Kubernetes: numbers of different types can be ordered,
+//! but not tested for equality; the elements of a list literal have one type. Where a type is not known, the check is
+//! left to the evaluation. The first error is reported; kube-apiserver reports all.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::ast::{Ast, BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::error::CelError;
+use super::function::{Function, NoOverload, is_global, resolve};
+use super::types::{CelType, MapType};
+use super::{pattern, time};
+
+/// What the check found out about a node.
+#[derive(Clone, Debug)]
+pub(super) struct Checked {
+    pub(super) kind: CelType,
+    pub(super) meaning: Meaning,
+}
+
+/// What a name, a selection or a call refers to.
+#[derive(Clone, Debug)]
+pub(super) enum Meaning {
+    /// Nothing besides the expression itself.
+    None,
+    /// `self`.
+    Object,
+    /// A macro's variable: the number of variables around it.
+    Variable(usize),
+    /// A type.
+    Type(&'static str),
+    /// The key of a member, if it is not the name in the expression.
+    Key(Arc<str>),
+    /// A function, with its target as the first argument if `has_target`.
+    Call { function: Function, has_target: bool, pattern: Option<Regex> },
+}
+
+/// The name of the variable that holds the object.
+pub(super) const SELF: &str = "self";
+
+/// Checks a tree. The result has an element for each node.
+///
+/// # Errors
+/// An unknown name, types that do not fit, or an invalid pattern or time.
+pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<Checked>, CelError> {
+    let unchecked = Checked { kind: CelType::Dyn, meaning: Meaning::None };
+    let mut checker = Checker { ast, object, variables: Vec::new(), checked: vec![unchecked; ast.len()] };
+    let kind = checker.kind(ast.root)?;
+    if !matches!(kind, CelType::Bool | CelType::Dyn) {
+        return Err(checker.error(ast.root, format!("must evaluate to bool, but evaluates to {kind}")));
+    }
+    Ok(checker.checked)
+}
+
+struct Checker<'a> {
+    ast: &'a Ast,
+    object: &'a CelType,
+    /// The variables of the macros around, from the outermost.
+    variables: Vec<(Arc<str>, CelType)>,
+    checked: Vec<Checked>,
+}
+
+/// The types that are values too, by name.
+const TYPES: [&str; 11] =
+    ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
+
+impl Checker<'_> {
+    fn error(&self, id: ExprId, message: impl Into<String>) -> CelError {
+        CelError::at(&self.ast.text, self.ast.node(id).position, message)
+    }
+
+    /// The error for a call without a fitting overload.
+    fn no_overload(&self, id: ExprId, name: &str, is_method: bool, types: &[&CelType]) -> CelError {
+        let mut signature = String::new();
+        let (target, arguments) = if is_method { types.split_at(1.min(types.len())) } else { types.split_at(0) };
+        for target in target {
+            // Writing to a String does not fail.
+            let _ = write!(signature, "{target}.");
+        }
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let _ = write!(signature, "({})", arguments.join(", "));
+        self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
+    }
+
+    /// Records the meaning of a node.
+    fn mean(&mut self, id: ExprId, meaning: Meaning) {
+        self.checked[id.index()].meaning = meaning;
+    }
+
+    /// Checks a node and those below it, and returns its type. The tree has at most [`super::parse::MAX_LEVELS`]
+    /// levels.
+    fn kind(&mut self, id: ExprId) -> Result<CelType, CelError> {
+        let kind = self.kind_of(id)?;
+        self.checked[id.index()].kind = kind.clone();
+        Ok(kind)
+    }
+
+    fn kind_of(&mut self, id: ExprId) -> Result<CelType, CelError> {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::Literal(literal) => Ok(literal_type(literal)),
+            Expr::Name(name) => self.name(id, name),
+            Expr::Select { of, field, is_optional } => self.select(id, *of, field, *is_optional),
+            Expr::Has { of, field } => {
+                self.select(id, *of, field, false)?;
+                Ok(CelType::Bool)
+            }
+            Expr::Index { of, key, is_optional } => self.index(id, *of, *key, *is_optional),
+            Expr::Call { function, target, arguments } => self.call(id, function, *target, arguments),
+            Expr::List(elements) => self.list(elements),
+            Expr::Map(entries) => self.map(entries),
+            Expr::Not(of) => {
+                self.operand_of(id, "!_", *of)?;
+                Ok(CelType::Bool)
+            }
+            Expr::Negate(of) => match self.kind(*of)? {
+                kind @ (CelType::Int | CelType::Double | CelType::Dyn) => Ok(kind),
+                kind => Err(self.no_overload(id, "-_", false, &[&kind])),
+            },
+            Expr::And(operands) | Expr::Or(operands) => self.logical(operands),
+            Expr::Binary(operator, left, right) => self.binary(id, *operator, *left, *right),
+            Expr::Conditional(condition, then, otherwise) => {
+                let condition = self.kind(*condition)?;
+                let then = self.kind(*then)?;
+                let otherwise = self.kind(*otherwise)?;
+                match then.join(&otherwise) {
+                    Some(joined) if condition.accepts(&CelType::Bool) => Ok(joined),
+                    _ => Err(self.no_overload(id, "_?_:_", false, &[&condition, &then, &otherwise])),
+                }
+            }
+            Expr::Fold { kind, range, variables, filter, result } => {
+                self.fold(*kind, *range, variables, *filter, *result)
+            }
+            Expr::OptionalMap { target, variable, body, is_flat } => {
+                let inner = match self.kind(*target)? {
+                    CelType::Optional(of) => (*of).clone(),
+                    CelType::Dyn => CelType::Dyn,
+                    found => {
+                        let name = if *is_flat { "optFlatMap" } else { "optMap" };
+                        return Err(self.no_overload(id, name, true, &[&found]));
+                    }
+                };
+                self.variables.push((variable.clone(), inner));
+                let body = self.kind(*body)?;
+                self.variables.pop();
+                match body {
+                    body if !*is_flat => Ok(CelType::optional(body)),
+                    body @ (CelType::Optional(_) | CelType::Dyn) => Ok(body),
+                    body => Err(self.no_overload(id, "optFlatMap", true, &[&body])),
+                }
+            }
+        }
+    }
+
+    /// Checks the boolean operand of an operator.
+    fn operand_of(&mut self, id: ExprId, operator: &str, operand: ExprId) -> Result<(), CelError> {
+        let kind = self.kind(operand)?;
+        if kind.accepts(&CelType::Bool) { Ok(()) } else { Err(self.no_overload(id, operator, false, &[&kind])) }
+    }
+
+    /// Checks the operands of `&&` or `||`.
+    fn logical(&mut self, operands: &[ExprId]) -> Result<CelType, CelError> {
+        for operand in operands {
+            let kind = self.kind(*operand)?;
+            if !kind.accepts(&CelType::Bool) {
+                return Err(self.error(*operand, format!("expected type 'bool' but found '{kind}'")));
+            }
+        }
+        Ok(CelType::Bool)
+    }
+
+    fn name(&mut self, id: ExprId, name: &str) -> Result<CelType, CelError> {
+        let plain = name.strip_prefix('.');
+        if plain.is_none()
+            && let Some(variable) = self.variables.iter().rposition(|(found, _)| **found == *name)
+        {
+            self.mean(id, Meaning::Variable(variable));
+            return Ok(self.variables[variable].1.clone());
+        }
+        let name = plain.unwrap_or(name);
+        if name == SELF {
+            self.mean(id, Meaning::Object);
+            return Ok(self.object.clone());
+        }
+        match TYPES.iter().find(|found| **found == name) {
+            Some(found) => {
+                self.mean(id, Meaning::Type(found));
+                Ok(CelType::Type)
+            }
+            None => Err(self.error(id, format!("undeclared reference to '{name}' (in container '')"))),
+        }
+    }
+
+    /// The name of a global name and its selections, such as `google.protobuf.Timestamp`; `None` for other expressions,
+    /// and if the name is that of a variable.
+    fn qualified(&self, id: ExprId) -> Option<String> {
+        match self.ast.expr(id) {
+            Expr::Name(name) if **name != *SELF && !self.variables.iter().any(|(found, _)| found == name) => {
+                Some(name.trim_start_matches('.').to_owned())
+            }
+            Expr::Select { of, field, is_optional: false } => Some(format!("{}.{field}", self.qualified(*of)?)),
+            _ => None,
+        }
+    }
+
+    /// Checks `of.field`.
+    fn select(&mut self, id: ExprId, of: ExprId, field: &Arc<str>, is_optional: bool) -> Result<CelType, CelError> {
+        const NAMED: [&str; 5] =
+            ["google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "net.IP", "net.CIDR"];
+        if let Some(name) = self.qualified(of)
+            && let Some(found) = NAMED.iter().find(|found| **found == format!("{name}.{field}"))
+        {
+            self.mean(id, Meaning::Type(found));
+            return Ok(CelType::Type);
+        }
+        let whole = self.kind(of)?;
+        let (target, was_optional) = match &whole {
+            CelType::Optional(of) => (of.as_ref(), true),
+            kind => (kind, false),
+        };
+        let kind = match target {
+            CelType::Dyn => CelType::Dyn,
+            CelType::Map(map) if map.key.accepts(&CelType::TEXT) => map.value.clone(),
+            CelType::Object(object) => match object.member(field) {
+                Some((key, property)) => {
+                    if key != &**field {
+                        self.mean(id, Meaning::Key(key.into()));
+                    }
+                    property.kind.clone()
+                }
+                None if object.is_open() => CelType::Dyn,
+                None => return Err(self.error(id, format!("undefined field '{field}'"))),
+            },
+            found => return Err(self.error(id, format!("type '{found}' does not support field selection"))),
+        };
+        Ok(if is_optional || was_optional { optional_of(kind) } else { kind })
+    }
+
+    /// Checks `of[key]`.
+    fn index(&mut self, id: ExprId, of: ExprId, key: ExprId, is_optional: bool) -> Result<CelType, CelError> {
+        let whole = self.kind(of)?;
+        let key = self.kind(key)?;
+        let (target, was_optional) = match &whole {
+            CelType::Optional(of) => (of.as_ref(), true),
+            kind => (kind, false),
+        };
+        let kind = match target {
+            CelType::Dyn => CelType::Dyn,
+            // A list takes each number whose type is not known before the evaluation.
+            CelType::List(list) if key.accepts(&CelType::Int) => list.element.clone(),
+            CelType::Map(map) if map.key.accepts(&key) => map.value.clone(),
+            _ => {
+                let name = if is_optional { "_[?_]" } else { "_[_]" };
+                return Err(self.no_overload(id, name, false, &[&whole, &key]));
+            }
+        };
+        Ok(if is_optional || was_optional { optional_of(kind) } else { kind })
+    }
+
+    fn list(&mut self, elements: &[(ExprId, bool)]) -> Result<CelType, CelError> {
+        let mut joined: Option<CelType> = None;
+        for (element, is_optional) in elements {
+            let kind = self.entry(*element, *is_optional)?;
+            joined = Some(self.unify(*element, joined, kind)?);
+        }
+        Ok(CelType::list_of(joined.unwrap_or(CelType::Dyn)))
+    }
+
+    fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Result<CelType, CelError> {
+        let (mut keys, mut values): (Option<CelType>, Option<CelType>) = (None, None);
+        for (key, value, is_optional) in entries {
+            let kind = self.kind(*key)?;
+            keys = Some(self.unify(*key, keys, kind)?);
+            let kind = self.entry(*value, *is_optional)?;
+            values = Some(self.unify(*value, values, kind)?);
+        }
+        let (key, value) = (keys.unwrap_or(CelType::Dyn), values.unwrap_or(CelType::Dyn));
+        Ok(CelType::Map(Arc::new(MapType { key, value, most: Some(entries.len() as u64) })))
+    }
+
+    /// The type that a list element or map value has in its container; an optional one has that of its content.
+    fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<CelType, CelError> {
+        match self.kind(id)? {
+            kind if !is_optional => Ok(kind),
+            CelType::Optional(of) => Ok((*of).clone()),
+            CelType::Dyn => Ok(CelType::Dyn),
+            kind => Err(self.error(id, format!("expected type 'optional_type({kind})' but found '{kind}'"))),
+        }
+    }
+
+    /// The common type of the elements so far and another one. Literals with elements of different types are an error
+    /// in Kubernetes.
+    fn unify(&self, id: ExprId, before: Option<CelType>, kind: CelType) -> Result<CelType, CelError> {
+        match before {
+            None => Ok(kind),
+            Some(before) => match before.join(&kind) {
+                Some(joined) => Ok(joined),
+                None => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
+            },
+        }
+    }
+
+    fn binary(
+        &mut self,
+        id: ExprId,
+        operator: BinaryOperator,
+        left: ExprId,
+        right: ExprId,
+    ) -> Result<CelType, CelError> {
+        use BinaryOperator as B;
+        use CelType as T;
+        let left = self.kind(left)?;
+        let right = self.kind(right)?;
+        let found = match operator {
+            B::Equal | B::NotEqual => left.accepts(&right).then_some(T::Bool),
+            B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
+                let has_order = |kind: &T| {
+                    kind.is_number()
+                        || matches!(
+                            kind,
+                            T::Dyn | T::Null | T::Bool | T::Text { .. } | T::Bytes | T::Timestamp | T::Duration
+                        )
+                };
+                let fits = left.accepts(&right) || (left.is_number() && right.is_number());
+                (has_order(&left) && has_order(&right) && fits).then_some(T::Bool)
+            }
+            B::In => match &right {
+                T::Dyn => Some(T::Bool),
+                T::List(list) => list.element.accepts(&left).then_some(T::Bool),
+                T::Map(map) => map.key.accepts(&left).then_some(T::Bool),
+                _ => None,
+            },
+            B::Add => match (&left, &right) {
+                (T::Timestamp, T::Duration) | (T::Duration, T::Timestamp) => Some(T::Timestamp),
+                (T::Dyn, T::Duration | T::Timestamp | T::Dyn) | (T::Duration | T::Timestamp, T::Dyn) => Some(T::Dyn),
+                (T::Duration, T::Duration) => Some(T::Duration),
+                (T::Text { longest: left, .. }, T::Text { longest: right, .. }) => Some(T::Text {
+                    longest: left.zip(*right).map(|(left, right)| left.saturating_add(right)),
+                    shortest: 0,
+                }),
+                (T::List(_), T::List(_)) => left.join(&right),
+                _ => same(&left, &right)
+                    .filter(|kind| kind.is_number() || matches!(kind, T::Text { .. } | T::Bytes | T::List(_))),
+            },
+            B::Subtract => match (&left, &right) {
+                (T::Timestamp, T::Timestamp) | (T::Duration, T::Duration) => Some(T::Duration),
+                (T::Timestamp, T::Duration) => Some(T::Timestamp),
+                (T::Timestamp | T::Dyn, T::Dyn) | (T::Dyn, T::Timestamp | T::Duration) => Some(T::Dyn),
+                (T::Duration, T::Dyn) => Some(T::Duration),
+                _ => same(&left, &right).filter(T::is_number),
+            },
+            B::Multiply | B::Divide => same(&left, &right).filter(|kind| kind.is_number() || matches!(kind, T::Dyn)),
+            B::Remainder => same(&left, &right).filter(|kind| matches!(kind, T::Int | T::Uint | T::Dyn)),
+        };
+        found.ok_or_else(|| self.no_overload(id, operator.function(), false, &[&left, &right]))
+    }
+
+    fn fold(
+        &mut self,
+        kind: FoldKind,
+        range: ExprId,
+        names: &[Arc<str>],
+        filter: Option<ExprId>,
+        result: Option<ExprId>,
+    ) -> Result<CelType, CelError> {
+        let whole = self.kind(range)?;
+        let (first, second) = match &whole {
+            CelType::Dyn => (CelType::Dyn, CelType::Dyn),
+            CelType::List(list) if names.len() == 2 => (CelType::Int, list.element.clone()),
+            CelType::List(list) => (list.element.clone(), CelType::Dyn),
+            CelType::Map(map) => (map.key.clone(), map.value.clone()),
+            found => {
+                let reason = "cannot be range of a comprehension (must be list, map, or dynamic)";
+                return Err(self.error(range, format!("expression of type '{found}' {reason}")));
+            }
+        };
+        let outside = self.variables.len();
+        self.variables.extend(names.iter().cloned().zip([first.clone(), second]));
+        if let Some(filter) = filter {
+            let kind = self.kind(filter)?;
+            if !kind.accepts(&CelType::Bool) {
+                return Err(self.error(filter, format!("expected type 'bool' but found '{kind}'")));
+            }
+        }
+        let result = match result {
+            Some(result) => self.kind(result)?,
+            None => CelType::Bool,
+        };
+        self.variables.truncate(outside);
+        Ok(match kind {
+            FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => CelType::Bool,
+            FoldKind::Map => bounded_list(result, &whole),
+            FoldKind::Filter => bounded_list(first, &whole),
+            FoldKind::TransformMap => {
+                CelType::Map(Arc::new(MapType { key: first, value: result, most: most_of(&whole) }))
+            }
+        })
+    }
+
+    fn call(
+        &mut self,
+        id: ExprId,
+        name: &Arc<str>,
+        target: Option<ExprId>,
+        arguments: &[ExprId],
+    ) -> Result<CelType, CelError> {
+        // `sets.contains(a, b)` is a global function, unless `sets` is a variable.
+        let qualified = target.and_then(|target| self.qualified(target)).map(|target| format!("{target}.{name}"));
+        let qualified = qualified.filter(|qualified| is_global(qualified));
+        let target = if qualified.is_some() { None } else { target };
+        let name: &str = qualified.as_deref().unwrap_or_else(|| name.trim_start_matches('.'));
+        let mut kinds = Vec::with_capacity(arguments.len() + 1);
+        for argument in target.iter().chain(arguments) {
+            kinds.push(self.kind(*argument)?);
+        }
+        let types: Vec<&CelType> = kinds.iter().collect();
+        let (function, kind) = resolve(name, target.is_some(), &types).map_err(|error| match error {
+            NoOverload::Unknown => self.error(id, format!("undeclared reference to '{name}' (in container '')")),
+            NoOverload::Mismatch => self.no_overload(id, name, target.is_some(), &types),
+        })?;
+        let pattern = self.literals(function, target, arguments)?;
+        self.mean(id, Meaning::Call { function, has_target: target.is_some(), pattern });
+        Ok(kind)
+    }
+
+    /// Checks literal arguments that have a syntax of their own, and compiles a literal pattern.
+    fn literals(
+        &self,
+        function: Function,
+        target: Option<ExprId>,
+        arguments: &[ExprId],
+    ) -> Result<Option<Regex>, CelError> {
+        let text = |index: usize| {
+            let id = target.iter().chain(arguments).nth(index)?;
+            match self.ast.expr(*id) {
+                Expr::Literal(Literal::Text(text)) => Some((*id, text)),
+                _ => None,
+            }
+        };
+        match function {
+            Function::Matches | Function::Find | Function::FindAll => {
+                let Some((id, text)) = text(1) else { return Ok(None) };
+                let compiled = pattern::compile(text);
+                compiled.map(Some).map_err(|error| self.error(id, format!("invalid matches argument: {error}")))
+            }
+            Function::ToTimestamp => match text(0) {
+                Some((id, text)) if time::parse_timestamp(text).is_none() => {
+                    Err(self.error(id, "invalid timestamp argument"))
+                }
+                _ => Ok(None),
+            },
+            Function::ToDuration => match text(0) {
+                Some((id, text)) if time::parse_duration(text).is_none() => {
+                    Err(self.error(id, "invalid duration argument"))
+                }
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+}
+
+/// An optional of a type, or the type itself if it is one.
+fn optional_of(kind: CelType) -> CelType {
+    if matches!(kind, CelType::Optional(_)) { kind } else { CelType::optional(kind) }
+}
+
+/// The type that two operands of an arithmetic operator have; `None` if they differ.
+fn same(left: &CelType, right: &CelType) -> Option<CelType> {
+    match (left, right) {
+        (CelType::Null, _) | (_, CelType::Null) => None,
+        (CelType::Dyn, other) | (other, CelType::Dyn) => Some(other.clone()),
+        _ => left.join(right),
+    }
+}
+
+/// maxItems or maxProperties of a type.
+fn most_of(kind: &CelType) -> Option<u64> {
+    match kind {
+        CelType::List(list) => list.most,
+        CelType::Map(map) => map.most,
+        _ => None,
+    }
+}
+
+/// A list with at most as many elements as another type has.
+fn bounded_list(element: CelType, like: &CelType) -> CelType {
+    CelType::List(Arc::new(super::types::ListType { element, most: most_of(like) }))
+}
+
+fn literal_type(literal: &Literal) -> CelType {
+    match literal {
+        Literal::Null => CelType::Null,
+        Literal::Bool(_) => CelType::Bool,
+        Literal::Int(_) => CelType::Int,
+        Literal::Uint(_) => CelType::Uint,
+        Literal::Double(_) => CelType::Double,
+        Literal::Text(text) => CelType::Text { longest: Some(text.chars().count() as u64), shortest: 0 },
+        Literal::Bytes(_) => CelType::Bytes,
+    }
+}

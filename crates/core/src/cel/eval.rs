@@ -1,0 +1,477 @@
+//! Evaluates a checked tree for one object, within a limit of cost and memory.
+//!
+//! Errors are values of the language: `false && error` is false, and `error && false` is too. The same holds for `||`,
+//! `all` and `exists`. All other operators and functions fail if one of their operands does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::ast::{Ast, Expr, ExprId, FoldKind, Literal};
+use super::call::call;
+use super::check::{Checked, Meaning};
+use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::function::Function;
+use super::meter::Meter;
+use super::operate::{binary, equal, member};
+use super::types::CelType;
+use super::value::{Elements, Map, MapKey, Text, Value};
+
+/// The cost of a list literal and of a map literal (cel-go `common/cost.go`).
+const LIST_COST: u64 = 10;
+const MAP_COST: u64 = 30;
+
+/// The cost of each round of a macro besides its condition and its result: cel-go's loop condition and step.
+pub(super) const ROUND_COST: u64 = 3;
+
+/// An evaluation of one expression for one object.
+pub(super) struct Evaluator<'a> {
+    ast: &'a Ast,
+    checked: &'a [Checked],
+    object: Value<'a>,
+    /// The values of the macros' variables, from the outermost.
+    variables: Vec<Value<'a>>,
+    pub(super) meter: Meter,
+    /// The part of the expression in which the limit was exceeded.
+    pub(super) over: Option<ExprId>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(ast: &'a Ast, checked: &'a [Checked], object: Value<'a>, limit: u64) -> Evaluator<'a> {
+        Evaluator { ast, checked, object, variables: Vec::new(), meter: Meter::new(limit), over: None }
+    }
+
+    /// Evaluates the whole expression, which must be a boolean.
+    ///
+    /// # Errors
+    /// The expression fails for this object, or costs too much; then `over` is set.
+    pub(super) fn run(&mut self) -> Result<bool, Failure> {
+        let root = self.ast.root;
+        let value = self.value(root);
+        if let Err(Failure::Over) = value {
+            self.over.get_or_insert(root);
+        }
+        match value? {
+            Value::Bool(bool) => Ok(bool),
+            _ => no_overload(),
+        }
+    }
+
+    /// Evaluates a node. The tree has at most [`super::parse::MAX_LEVELS`] levels, which bounds the recursion.
+    fn value(&mut self, id: ExprId) -> Evaluated<'a> {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::Literal(literal) => Ok(literal_value(literal)),
+            Expr::Name(_) => self.name(id),
+            Expr::Select { of, field, is_optional } => self.select(id, *of, field, *is_optional),
+            Expr::Has { of, field } => self.has(id, *of, field),
+            Expr::Index { of, key, is_optional } => self.index(*of, *key, *is_optional),
+            Expr::Call { target, arguments, .. } => {
+                let result = self.call(id, *target, arguments);
+                self.note(id, result)
+            }
+            Expr::List(elements) => self.list(elements),
+            Expr::Map(entries) => self.map(entries),
+            Expr::Not(of) => {
+                self.meter.charge(1)?;
+                Ok(Value::Bool(!self.boolean(*of)?))
+            }
+            Expr::Negate(of) => self.negate(*of),
+            Expr::And(operands) => self.logical(operands, false),
+            Expr::Or(operands) => self.logical(operands, true),
+            Expr::Binary(operator, left, right) => {
+                if let (super::ast::BinaryOperator::In, Expr::List(elements)) = (operator, ast.expr(*right))
+                    && let Some(found) = self.in_literals(*left, elements)
+                {
+                    return found;
+                }
+                let left = self.value(*left)?;
+                let right = self.value(*right)?;
+                let result = binary(&mut self.meter, *operator, &left, &right);
+                self.note(id, result)
+            }
+            Expr::Conditional(condition, then, otherwise) => {
+                let chosen = if self.boolean(*condition)? { *then } else { *otherwise };
+                self.value(chosen)
+            }
+            Expr::Fold { kind, range, variables, filter, result } => {
+                let outside = self.variables.len();
+                let result = self.fold(*kind, *range, variables.len(), *filter, *result);
+                self.variables.truncate(outside);
+                self.note(id, result)
+            }
+            Expr::OptionalMap { target, body, is_flat, .. } => self.optional_map(*target, *body, *is_flat),
+        }
+    }
+
+    /// Remembers the first part around an exceeded limit that an author recognizes: a call, an operator or a macro.
+    fn note<T>(&mut self, id: ExprId, result: Result<T, Failure>) -> Result<T, Failure> {
+        if let Err(Failure::Over) = result {
+            self.over.get_or_insert(id);
+        }
+        result
+    }
+
+    /// Evaluates a node whose value must be a boolean.
+    fn boolean(&mut self, id: ExprId) -> Result<bool, Failure> {
+        match self.value(id)? {
+            Value::Bool(bool) => Ok(bool),
+            _ => no_overload(),
+        }
+    }
+
+    fn name(&mut self, id: ExprId) -> Evaluated<'a> {
+        self.meter.charge(1)?;
+        match &self.checked[id.index()].meaning {
+            Meaning::Object => Ok(self.object.clone()),
+            Meaning::Variable(index) => self.variables.get(*index).cloned().map_or_else(no_overload, Ok),
+            Meaning::Type(name) => Ok(Value::Type(name)),
+            Meaning::None | Meaning::Key(_) | Meaning::Call { .. } => no_overload(),
+        }
+    }
+
+    /// The key of a selection in the object.
+    fn key_of(&self, id: ExprId, field: &'a str) -> &'a str {
+        match &self.checked[id.index()].meaning {
+            Meaning::Key(key) => key,
+            _ => field,
+        }
+    }
+
+    /// `of.field`; of an optional value it is optional.
+    fn select(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>, is_optional: bool) -> Evaluated<'a> {
+        self.meter.charge(1)?;
+        if let Meaning::Type(name) = self.checked[id.index()].meaning {
+            return Ok(Value::Type(name));
+        }
+        let key = Value::Text(Text::Borrowed(self.key_of(id, field)));
+        let target = self.value(of)?;
+        self.member_of(target, &key, is_optional)
+    }
+
+    fn index(&mut self, of: ExprId, key: ExprId, is_optional: bool) -> Evaluated<'a> {
+        self.meter.charge(1)?;
+        let target = self.value(of)?;
+        let key = self.value(key)?;
+        self.member_of(target, &key, is_optional)
+    }
+
+    /// The member of a map, or the element of a list.
+    fn member_of(&mut self, target: Value<'a>, key: &Value<'a>, is_optional: bool) -> Evaluated<'a> {
+        let (target, was_optional) = match target {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => (inner.as_ref().clone(), true),
+            target => (target, false),
+        };
+        let is_optional = is_optional || was_optional;
+        let found = match &target {
+            Value::Map(map) => {
+                let found = member(&mut self.meter, map, key)?;
+                if found.is_none() && !is_optional {
+                    return Err(EvalError::NoSuchKey(key_text(key)).into());
+                }
+                found
+            }
+            Value::List(list) => {
+                let index = match key.as_key() {
+                    Some(MapKey::Int(index)) => i64::try_from(index).unwrap_or(-1),
+                    _ => return no_overload(),
+                };
+                let (found, work) = list.get(index);
+                self.meter.pass(work)?;
+                let found = found.transpose()?;
+                if found.is_none() && !is_optional {
+                    return Err(EvalError::OutOfBounds(index).into());
+                }
+                found
+            }
+            // As in cel-go, a value without members has none of this name.
+            _ if is_optional => None,
+            _ => return no_overload(),
+        };
+        Ok(match found {
+            Some(found) if !is_optional => found,
+            // An optional within an optional is not possible here.
+            Some(found @ Value::Optional(_)) => found,
+            found => Value::Optional(found.map(Arc::new)),
+        })
+    }
+
+    fn has(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>) -> Evaluated<'a> {
+        let key = Value::Text(Text::Borrowed(self.key_of(id, field)));
+        let target = match self.value(of)? {
+            Value::Optional(None) => return Ok(Value::Bool(false)),
+            Value::Optional(Some(inner)) => inner.as_ref().clone(),
+            target => target,
+        };
+        match target {
+            Value::Map(Map::Json { json, .. }) => {
+                let (found, work) = json.find(self.key_of(id, field));
+                self.meter.pass(work)?;
+                Ok(Value::Bool(found.is_present()))
+            }
+            Value::Map(map) => Ok(Value::Bool(member(&mut self.meter, &map, &key)?.is_some())),
+            Value::List(_) => no_overload(),
+            // As in cel-go, a value without members has none of this name.
+            _ => Ok(Value::Bool(false)),
+        }
+    }
+
+    fn negate(&mut self, of: ExprId) -> Evaluated<'a> {
+        self.meter.charge(1)?;
+        match self.value(of)? {
+            Value::Int(int) => int.checked_neg().map(Value::Int).ok_or_else(|| EvalError::Overflow("integer").into()),
+            Value::Double(double) => Ok(Value::Double(-double)),
+            Value::Duration(duration) => {
+                duration.checked_neg().map(Value::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
+            }
+            _ => no_overload(),
+        }
+    }
+
+    /// `&&` and `||`: the first operand with the deciding value decides, also after operands that fail.
+    fn logical(&mut self, operands: &[ExprId], deciding: bool) -> Evaluated<'a> {
+        let mut failure = None;
+        for operand in operands {
+            match self.boolean(*operand) {
+                Ok(bool) if bool == deciding => return Ok(Value::Bool(deciding)),
+                Ok(_) => {}
+                Err(Failure::Over) => return Err(Failure::Over),
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        failure.map_or(Ok(Value::Bool(!deciding)), Err)
+    }
+
+    /// `left in [literals]` without making the list; `None` if an element is not a literal.
+    fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Option<Evaluated<'a>> {
+        let ast = self.ast;
+        let literal = |(element, is_optional): &(ExprId, bool)| match ast.expr(*element) {
+            Expr::Literal(literal) if !is_optional => Some(literal),
+            _ => None,
+        };
+        if !elements.iter().all(|element| literal(element).is_some()) {
+            return None;
+        }
+        let left = match self.meter.charge(LIST_COST).and_then(|()| self.value(left)) {
+            Ok(left) => left,
+            Err(failure) => return Some(Err(failure)),
+        };
+        for literal in elements.iter().filter_map(literal) {
+            match equal(&mut self.meter, &left, &literal_value(literal)) {
+                Ok(false) => {}
+                result => return Some(result.map(Value::Bool)),
+            }
+        }
+        Some(Ok(Value::Bool(false)))
+    }
+
+    /// The content of an optional element; `None` if it has none.
+    fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<Option<Value<'a>>, Failure> {
+        match self.value(id)? {
+            value if !is_optional => Ok(Some(value)),
+            Value::Optional(content) => Ok(content.map(|content| content.as_ref().clone())),
+            _ => no_overload(),
+        }
+    }
+
+    fn list(&mut self, elements: &[(ExprId, bool)]) -> Evaluated<'a> {
+        self.meter.charge(LIST_COST)?;
+        self.meter.make_values(elements.len())?;
+        let mut values = Vec::with_capacity(elements.len());
+        for (element, is_optional) in elements {
+            values.extend(self.entry(*element, *is_optional)?);
+        }
+        Ok(Value::list(values))
+    }
+
+    fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Evaluated<'a> {
+        self.meter.charge(MAP_COST)?;
+        self.meter.make_values(entries.len())?;
+        let mut built = BTreeMap::new();
+        for (key, value, is_optional) in entries {
+            let key = self.value(*key)?;
+            let Some(value) = self.entry(*value, *is_optional)? else { continue };
+            insert(&mut built, key, value)?;
+        }
+        Ok(Value::Map(Map::Built(Arc::new(built))))
+    }
+
+    fn call(&mut self, id: ExprId, target: Option<ExprId>, arguments: &[ExprId]) -> Evaluated<'a> {
+        let Meaning::Call { function, has_target, pattern } = &self.checked[id.index()].meaning else {
+            return no_overload();
+        };
+        let mut values: Vec<Value<'a>> = Vec::with_capacity(arguments.len() + 1);
+        for argument in target.iter().filter(|_| *has_target).chain(arguments) {
+            // `orValue` needs its argument only if there is no value.
+            if *function == Function::OptionalOrValue
+                && let [Value::Optional(Some(value))] = &values[..]
+            {
+                self.meter.charge(1)?;
+                return Ok(value.as_ref().clone());
+            }
+            let value = self.value(*argument)?;
+            values.push(value);
+        }
+        let result = call(&mut self.meter, *function, &values, pattern.as_ref())?;
+        // The sum of no elements is the zero of their type.
+        match (function, &result, &self.checked[id.index()].kind) {
+            (Function::Sum, Value::Int(0), CelType::Double) => Ok(Value::Double(0.0)),
+            (Function::Sum, Value::Int(0), CelType::Duration) => Ok(Value::Duration(0)),
+            (Function::Sum, Value::Int(0), CelType::Uint) => Ok(Value::Uint(0)),
+            _ => Ok(result),
+        }
+    }
+
+    fn optional_map(&mut self, target: ExprId, body: ExprId, is_flat: bool) -> Evaluated<'a> {
+        self.meter.charge(ROUND_COST)?;
+        let inner = match self.value(target)? {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => inner.as_ref().clone(),
+            _ => return no_overload(),
+        };
+        self.variables.push(inner);
+        let result = self.value(body);
+        self.variables.pop();
+        match result? {
+            result @ Value::Optional(_) if is_flat => Ok(result),
+            _ if is_flat => no_overload(),
+            result => Ok(Value::Optional(Some(Arc::new(result)))),
+        }
+    }
+
+    /// A macro over the elements of a list or the keys of a map.
+    fn fold(
+        &mut self,
+        kind: FoldKind,
+        range: ExprId,
+        variables: usize,
+        filter: Option<ExprId>,
+        result: Option<ExprId>,
+    ) -> Evaluated<'a> {
+        let rounds = rounds(self.value(range)?, variables)?;
+        let outside = self.variables.len();
+        let mut gathered = Gathered { kind, failure: None, count: 0, elements: Vec::new(), entries: BTreeMap::new() };
+        for round in rounds {
+            self.meter.charge(ROUND_COST)?;
+            self.variables.truncate(outside);
+            let (first, second) = round?;
+            self.variables.push(first.clone());
+            self.variables.extend(second);
+            let is_chosen = match filter {
+                Some(filter) => self.boolean(filter),
+                None => Ok(true),
+            };
+            match (kind, is_chosen) {
+                (_, Err(Failure::Over)) => return Err(Failure::Over),
+                (FoldKind::All, Ok(false)) => return Ok(Value::Bool(false)),
+                (FoldKind::Exists, Ok(true)) => return Ok(Value::Bool(true)),
+                (FoldKind::All | FoldKind::Exists, Ok(_)) => {}
+                (FoldKind::All | FoldKind::Exists, Err(error)) => {
+                    gathered.failure.get_or_insert(error);
+                }
+                (_, Err(error)) => return Err(error),
+                (_, Ok(false)) => {}
+                (FoldKind::ExistsOne, Ok(true)) => gathered.count += 1,
+                (FoldKind::Filter, Ok(true)) => {
+                    self.meter.make_values(1)?;
+                    gathered.elements.push(first);
+                }
+                (FoldKind::Map | FoldKind::TransformMap, Ok(true)) => {
+                    self.meter.charge(1)?;
+                    self.meter.make_values(1)?;
+                    let value = match result {
+                        Some(result) => self.value(result)?,
+                        None => first.clone(),
+                    };
+                    match kind {
+                        FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
+                        _ => gathered.elements.push(value),
+                    }
+                }
+            }
+        }
+        gathered.finish()
+    }
+}
+
+/// What a macro has gathered so far.
+struct Gathered<'a> {
+    kind: FoldKind,
+    /// The first error of `all` or `exists`, which counts if no element decides.
+    failure: Option<Failure>,
+    count: usize,
+    elements: Vec<Value<'a>>,
+    entries: BTreeMap<MapKey<'a>, (Value<'a>, Value<'a>)>,
+}
+
+impl<'a> Gathered<'a> {
+    /// The result after all elements.
+    fn finish(self) -> Evaluated<'a> {
+        match (self.kind, self.failure) {
+            (_, Some(failure)) => Err(failure),
+            (FoldKind::All, None) => Ok(Value::Bool(true)),
+            (FoldKind::Exists, None) => Ok(Value::Bool(false)),
+            (FoldKind::ExistsOne, None) => Ok(Value::Bool(self.count == 1)),
+            (FoldKind::Map | FoldKind::Filter, None) => Ok(Value::list(self.elements)),
+            (FoldKind::TransformMap, None) => Ok(Value::Map(Map::Built(Arc::new(self.entries)))),
+        }
+    }
+}
+
+/// A round of a macro: the values of its one or two variables.
+type Round<'a> = Result<(Value<'a>, Option<Value<'a>>), Failure>;
+
+/// The rounds of a macro over a value.
+fn rounds<'a>(range: Value<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
+    let single = |elements: Elements<'a>| Box::new(elements.map(|element| Ok((element?, None))));
+    Ok(match (range, variables) {
+        (Value::List(list), 1) => single(list.elements()),
+        (Value::Map(map), 1) => single(map.keys()),
+        (Value::List(list), _) => {
+            Box::new((0..).zip(list.elements()).map(|(index, element)| Ok((Value::Int(index), Some(element?)))))
+        }
+        (Value::Map(map), _) => Box::new(map.entries().map(|entry| entry.map(|(key, value)| (key, Some(value))))),
+        _ => return no_overload(),
+    })
+}
+
+/// Adds an entry to a new map. Of equal keys the last one counts, as in cel-go.
+fn insert<'a>(
+    entries: &mut BTreeMap<MapKey<'a>, (Value<'a>, Value<'a>)>,
+    key: Value<'a>,
+    value: Value<'a>,
+) -> Result<(), Failure> {
+    let found = match key {
+        Value::Double(_) => None,
+        ref key => key.as_key(),
+    };
+    let Some(found) = found else { return other(format!("unsupported key type: {}", key.type_name())) };
+    entries.insert(found, (key, value));
+    Ok(())
+}
+
+/// A key as error messages show it.
+fn key_text(key: &Value<'_>) -> String {
+    match key {
+        Value::Text(text) => super::lex::excerpt(text),
+        Value::Int(int) => int.to_string(),
+        Value::Uint(uint) => uint.to_string(),
+        Value::Double(double) => double.to_string(),
+        Value::Bool(bool) => bool.to_string(),
+        key => key.type_name().to_owned(),
+    }
+}
+
+fn literal_value(literal: &Literal) -> Value<'_> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(bool) => Value::Bool(*bool),
+        Literal::Int(int) => Value::Int(*int),
+        Literal::Uint(uint) => Value::Uint(*uint),
+        Literal::Double(double) => Value::Double(*double),
+        Literal::Text(text) => Value::Text(Text::Borrowed(text)),
+        Literal::Bytes(bytes) => Value::Bytes(bytes.clone()),
+    }
+}

@@ -1,0 +1,399 @@
+//! The functions that expressions can call: names, types of arguments and results.
+//!
+//! One table: a row for each overload. [`super::check`] chooses by the types that it knows, and [`super::call`]
+//! evaluates by the values that it gets.
+
+use super::types::CelType;
+
+/// A function. Overloads that differ in types only are one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Function {
+    Size,
+    Contains,
+    StartsWith,
+    EndsWith,
+    Matches,
+    ToInt,
+    ToUint,
+    ToDouble,
+    ToText,
+    ToBytes,
+    ToBool,
+    ToTimestamp,
+    ToDuration,
+    TypeOf,
+    Dyn,
+    FullYear,
+    Month,
+    DayOfYear,
+    DayOfMonth,
+    Date,
+    DayOfWeek,
+    Hours,
+    Minutes,
+    Seconds,
+    Milliseconds,
+    CharAt,
+    IndexOf,
+    LastIndexOf,
+    LowerAscii,
+    UpperAscii,
+    Replace,
+    Split,
+    Substring,
+    Trim,
+    Join,
+    Quote,
+    Find,
+    FindAll,
+    IsSorted,
+    Sum,
+    Min,
+    Max,
+    Includes,
+    Slice,
+    Flatten,
+    Sort,
+    Reverse,
+    Distinct,
+    Range,
+    SetsContains,
+    SetsEquivalent,
+    SetsIntersects,
+    OptionalOf,
+    OptionalOfNonZero,
+    OptionalNone,
+    OptionalValue,
+    OptionalHasValue,
+    OptionalOr,
+    OptionalOrValue,
+    Quantity,
+    IsQuantity,
+    Sign,
+    IsGreaterThan,
+    IsLessThan,
+    CompareTo,
+    AsApproximateFloat,
+    AsInteger,
+    IsInteger,
+    AddQuantity,
+    SubtractQuantity,
+    Ip,
+    IsIp,
+    IsCanonicalIp,
+    Family,
+    IsUnspecified,
+    IsLoopback,
+    IsLinkLocalMulticast,
+    IsLinkLocalUnicast,
+    IsGlobalUnicast,
+    Cidr,
+    IsCidr,
+    ContainsIp,
+    ContainsCidr,
+    PrefixLength,
+    Masked,
+}
+
+/// A type in the table. `A` is any type, the same one in all places of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Any,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Time,
+    Span,
+    Type,
+    Quantity,
+    Ip,
+    Cidr,
+    A,
+    ListOfA,
+    ListOfText,
+    ListOfInt,
+    Map,
+    OptionalOfA,
+    /// A number, text, boolean, bytes, time or duration: types with an order.
+    Ordered,
+    ListOfOrdered,
+    /// A number or a duration.
+    Summable,
+    ListOfSummable,
+}
+
+/// An overload: the name, whether it has a target, which is the first of its arguments, and its types.
+type Row = (&'static str, bool, &'static [Sort], Sort, Function);
+
+const GLOBAL: bool = false;
+const METHOD: bool = true;
+
+/// All overloads.
+const TABLE: &[Row] = {
+    use Function as F;
+    use Sort as S;
+    &[
+        ("size", GLOBAL, &[S::Text], S::Int, F::Size),
+        ("size", GLOBAL, &[S::Bytes], S::Int, F::Size),
+        ("size", GLOBAL, &[S::ListOfA], S::Int, F::Size),
+        ("size", GLOBAL, &[S::Map], S::Int, F::Size),
+        ("size", METHOD, &[S::Text], S::Int, F::Size),
+        ("size", METHOD, &[S::Bytes], S::Int, F::Size),
+        ("size", METHOD, &[S::ListOfA], S::Int, F::Size),
+        ("size", METHOD, &[S::Map], S::Int, F::Size),
+        ("contains", METHOD, &[S::Text, S::Text], S::Bool, F::Contains),
+        ("startsWith", METHOD, &[S::Text, S::Text], S::Bool, F::StartsWith),
+        ("endsWith", METHOD, &[S::Text, S::Text], S::Bool, F::EndsWith),
+        ("matches", METHOD, &[S::Text, S::Text], S::Bool, F::Matches),
+        ("matches", GLOBAL, &[S::Text, S::Text], S::Bool, F::Matches),
+        ("int", GLOBAL, &[S::Int], S::Int, F::ToInt),
+        ("int", GLOBAL, &[S::Uint], S::Int, F::ToInt),
+        ("int", GLOBAL, &[S::Double], S::Int, F::ToInt),
+        ("int", GLOBAL, &[S::Text], S::Int, F::ToInt),
+        ("int", GLOBAL, &[S::Time], S::Int, F::ToInt),
+        ("int", GLOBAL, &[S::Span], S::Int, F::ToInt),
+        ("uint", GLOBAL, &[S::Int], S::Uint, F::ToUint),
+        ("uint", GLOBAL, &[S::Uint], S::Uint, F::ToUint),
+        ("uint", GLOBAL, &[S::Double], S::Uint, F::ToUint),
+        ("uint", GLOBAL, &[S::Text], S::Uint, F::ToUint),
+        ("double", GLOBAL, &[S::Int], S::Double, F::ToDouble),
+        ("double", GLOBAL, &[S::Uint], S::Double, F::ToDouble),
+        ("double", GLOBAL, &[S::Double], S::Double, F::ToDouble),
+        ("double", GLOBAL, &[S::Text], S::Double, F::ToDouble),
+        ("string", GLOBAL, &[S::Text], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Bool], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Int], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Uint], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Double], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Bytes], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Time], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Span], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Ip], S::Text, F::ToText),
+        ("string", GLOBAL, &[S::Cidr], S::Text, F::ToText),
+        ("bytes", GLOBAL, &[S::Bytes], S::Bytes, F::ToBytes),
+        ("bytes", GLOBAL, &[S::Text], S::Bytes, F::ToBytes),
+        ("bool", GLOBAL, &[S::Bool], S::Bool, F::ToBool),
+        ("bool", GLOBAL, &[S::Text], S::Bool, F::ToBool),
+        ("timestamp", GLOBAL, &[S::Text], S::Time, F::ToTimestamp),
+        ("timestamp", GLOBAL, &[S::Int], S::Time, F::ToTimestamp),
+        ("timestamp", GLOBAL, &[S::Time], S::Time, F::ToTimestamp),
+        ("duration", GLOBAL, &[S::Text], S::Span, F::ToDuration),
+        ("duration", GLOBAL, &[S::Int], S::Span, F::ToDuration),
+        ("duration", GLOBAL, &[S::Span], S::Span, F::ToDuration),
+        ("type", GLOBAL, &[S::A], S::Type, F::TypeOf),
+        ("dyn", GLOBAL, &[S::A], S::Any, F::Dyn),
+        ("getFullYear", METHOD, &[S::Time], S::Int, F::FullYear),
+        ("getFullYear", METHOD, &[S::Time, S::Text], S::Int, F::FullYear),
+        ("getMonth", METHOD, &[S::Time], S::Int, F::Month),
+        ("getMonth", METHOD, &[S::Time, S::Text], S::Int, F::Month),
+        ("getDayOfYear", METHOD, &[S::Time], S::Int, F::DayOfYear),
+        ("getDayOfYear", METHOD, &[S::Time, S::Text], S::Int, F::DayOfYear),
+        ("getDayOfMonth", METHOD, &[S::Time], S::Int, F::DayOfMonth),
+        ("getDayOfMonth", METHOD, &[S::Time, S::Text], S::Int, F::DayOfMonth),
+        ("getDate", METHOD, &[S::Time], S::Int, F::Date),
+        ("getDate", METHOD, &[S::Time, S::Text], S::Int, F::Date),
+        ("getDayOfWeek", METHOD, &[S::Time], S::Int, F::DayOfWeek),
+        ("getDayOfWeek", METHOD, &[S::Time, S::Text], S::Int, F::DayOfWeek),
+        ("getHours", METHOD, &[S::Time], S::Int, F::Hours),
+        ("getHours", METHOD, &[S::Time, S::Text], S::Int, F::Hours),
+        ("getHours", METHOD, &[S::Span], S::Int, F::Hours),
+        ("getMinutes", METHOD, &[S::Time], S::Int, F::Minutes),
+        ("getMinutes", METHOD, &[S::Time, S::Text], S::Int, F::Minutes),
+        ("getMinutes", METHOD, &[S::Span], S::Int, F::Minutes),
+        ("getSeconds", METHOD, &[S::Time], S::Int, F::Seconds),
+        ("getSeconds", METHOD, &[S::Time, S::Text], S::Int, F::Seconds),
+        ("getSeconds", METHOD, &[S::Span], S::Int, F::Seconds),
+        ("getMilliseconds", METHOD, &[S::Time], S::Int, F::Milliseconds),
+        ("getMilliseconds", METHOD, &[S::Time, S::Text], S::Int, F::Milliseconds),
+        ("getMilliseconds", METHOD, &[S::Span], S::Int, F::Milliseconds),
+        ("charAt", METHOD, &[S::Text, S::Int], S::Text, F::CharAt),
+        ("indexOf", METHOD, &[S::Text, S::Text], S::Int, F::IndexOf),
+        ("indexOf", METHOD, &[S::Text, S::Text, S::Int], S::Int, F::IndexOf),
+        ("indexOf", METHOD, &[S::ListOfA, S::A], S::Int, F::IndexOf),
+        ("lastIndexOf", METHOD, &[S::Text, S::Text], S::Int, F::LastIndexOf),
+        ("lastIndexOf", METHOD, &[S::Text, S::Text, S::Int], S::Int, F::LastIndexOf),
+        ("lastIndexOf", METHOD, &[S::ListOfA, S::A], S::Int, F::LastIndexOf),
+        ("lowerAscii", METHOD, &[S::Text], S::Text, F::LowerAscii),
+        ("upperAscii", METHOD, &[S::Text], S::Text, F::UpperAscii),
+        ("replace", METHOD, &[S::Text, S::Text, S::Text], S::Text, F::Replace),
+        ("replace", METHOD, &[S::Text, S::Text, S::Text, S::Int], S::Text, F::Replace),
+        ("split", METHOD, &[S::Text, S::Text], S::ListOfText, F::Split),
+        ("split", METHOD, &[S::Text, S::Text, S::Int], S::ListOfText, F::Split),
+        ("substring", METHOD, &[S::Text, S::Int], S::Text, F::Substring),
+        ("substring", METHOD, &[S::Text, S::Int, S::Int], S::Text, F::Substring),
+        ("trim", METHOD, &[S::Text], S::Text, F::Trim),
+        ("join", METHOD, &[S::ListOfText], S::Text, F::Join),
+        ("join", METHOD, &[S::ListOfText, S::Text], S::Text, F::Join),
+        ("strings.quote", GLOBAL, &[S::Text], S::Text, F::Quote),
+        ("find", METHOD, &[S::Text, S::Text], S::Text, F::Find),
+        ("findAll", METHOD, &[S::Text, S::Text], S::ListOfText, F::FindAll),
+        ("findAll", METHOD, &[S::Text, S::Text, S::Int], S::ListOfText, F::FindAll),
+        ("isSorted", METHOD, &[S::ListOfOrdered], S::Bool, F::IsSorted),
+        ("sum", METHOD, &[S::ListOfSummable], S::Summable, F::Sum),
+        ("min", METHOD, &[S::ListOfOrdered], S::Ordered, F::Min),
+        ("max", METHOD, &[S::ListOfOrdered], S::Ordered, F::Max),
+        ("includes", METHOD, &[S::ListOfA, S::A], S::Bool, F::Includes),
+        ("slice", METHOD, &[S::ListOfA, S::Int, S::Int], S::ListOfA, F::Slice),
+        ("flatten", METHOD, &[S::ListOfA], S::Any, F::Flatten),
+        ("flatten", METHOD, &[S::ListOfA, S::Int], S::Any, F::Flatten),
+        ("sort", METHOD, &[S::ListOfOrdered], S::ListOfOrdered, F::Sort),
+        ("reverse", METHOD, &[S::ListOfA], S::ListOfA, F::Reverse),
+        ("distinct", METHOD, &[S::ListOfA], S::ListOfA, F::Distinct),
+        ("lists.range", GLOBAL, &[S::Int], S::ListOfInt, F::Range),
+        ("sets.contains", GLOBAL, &[S::ListOfA, S::ListOfA], S::Bool, F::SetsContains),
+        ("sets.equivalent", GLOBAL, &[S::ListOfA, S::ListOfA], S::Bool, F::SetsEquivalent),
+        ("sets.intersects", GLOBAL, &[S::ListOfA, S::ListOfA], S::Bool, F::SetsIntersects),
+        ("optional.of", GLOBAL, &[S::A], S::OptionalOfA, F::OptionalOf),
+        ("optional.ofNonZeroValue", GLOBAL, &[S::A], S::OptionalOfA, F::OptionalOfNonZero),
+        ("optional.none", GLOBAL, &[], S::OptionalOfA, F::OptionalNone),
+        ("value", METHOD, &[S::OptionalOfA], S::A, F::OptionalValue),
+        ("hasValue", METHOD, &[S::OptionalOfA], S::Bool, F::OptionalHasValue),
+        ("or", METHOD, &[S::OptionalOfA, S::OptionalOfA], S::OptionalOfA, F::OptionalOr),
+        ("orValue", METHOD, &[S::OptionalOfA, S::A], S::A, F::OptionalOrValue),
+        ("quantity", GLOBAL, &[S::Text], S::Quantity, F::Quantity),
+        ("isQuantity", GLOBAL, &[S::Text], S::Bool, F::IsQuantity),
+        ("sign", GLOBAL, &[S::Quantity], S::Int, F::Sign),
+        ("isGreaterThan", METHOD, &[S::Quantity, S::Quantity], S::Bool, F::IsGreaterThan),
+        ("isLessThan", METHOD, &[S::Quantity, S::Quantity], S::Bool, F::IsLessThan),
+        ("compareTo", METHOD, &[S::Quantity, S::Quantity], S::Int, F::CompareTo),
+        ("asApproximateFloat", METHOD, &[S::Quantity], S::Double, F::AsApproximateFloat),
+        ("asInteger", METHOD, &[S::Quantity], S::Int, F::AsInteger),
+        ("isInteger", METHOD, &[S::Quantity], S::Bool, F::IsInteger),
+        ("add", METHOD, &[S::Quantity, S::Quantity], S::Quantity, F::AddQuantity),
+        ("add", METHOD, &[S::Quantity, S::Int], S::Quantity, F::AddQuantity),
+        ("sub", METHOD, &[S::Quantity, S::Quantity], S::Quantity, F::SubtractQuantity),
+        ("sub", METHOD, &[S::Quantity, S::Int], S::Quantity, F::SubtractQuantity),
+        ("ip", GLOBAL, &[S::Text], S::Ip, F::Ip),
+        ("ip", METHOD, &[S::Cidr], S::Ip, F::Ip),
+        ("isIP", GLOBAL, &[S::Text], S::Bool, F::IsIp),
+        ("ip.isCanonical", GLOBAL, &[S::Text], S::Bool, F::IsCanonicalIp),
+        ("family", METHOD, &[S::Ip], S::Int, F::Family),
+        ("isUnspecified", METHOD, &[S::Ip], S::Bool, F::IsUnspecified),
+        ("isLoopback", METHOD, &[S::Ip], S::Bool, F::IsLoopback),
+        ("isLinkLocalMulticast", METHOD, &[S::Ip], S::Bool, F::IsLinkLocalMulticast),
+        ("isLinkLocalUnicast", METHOD, &[S::Ip], S::Bool, F::IsLinkLocalUnicast),
+        ("isGlobalUnicast", METHOD, &[S::Ip], S::Bool, F::IsGlobalUnicast),
+        ("cidr", GLOBAL, &[S::Text], S::Cidr, F::Cidr),
+        ("isCIDR", GLOBAL, &[S::Text], S::Bool, F::IsCidr),
+        ("containsIP", METHOD, &[S::Cidr, S::Ip], S::Bool, F::ContainsIp),
+        ("containsIP", METHOD, &[S::Cidr, S::Text], S::Bool, F::ContainsIp),
+        ("containsCIDR", METHOD, &[S::Cidr, S::Cidr], S::Bool, F::ContainsCidr),
+        ("containsCIDR", METHOD, &[S::Cidr, S::Text], S::Bool, F::ContainsCidr),
+        ("prefixLength", METHOD, &[S::Cidr], S::Int, F::PrefixLength),
+        ("masked", METHOD, &[S::Cidr], S::Cidr, F::Masked),
+    ]
+};
+
+/// Why no overload fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoOverload {
+    /// There is no function of that name.
+    Unknown,
+    /// There is one, but not for these arguments.
+    Mismatch,
+}
+
+/// Whether there is a global function of this name.
+pub(super) fn is_global(name: &str) -> bool {
+    TABLE.iter().any(|(found, is_method, ..)| *found == name && *is_method == GLOBAL)
+}
+
+/// The function of a name for arguments of these types, and the type of its result. The target of a method is the first
+/// argument. If several overloads fit, because a type is dynamic, and their results differ, the result is dynamic.
+///
+/// # Errors
+/// No overload fits.
+pub(super) fn resolve(name: &str, is_method: bool, types: &[&CelType]) -> Result<(Function, CelType), NoOverload> {
+    let mut is_known = false;
+    let mut found: Option<(Function, CelType)> = None;
+    for (row_name, row_is_method, parameters, result, function) in TABLE {
+        if *row_name != name {
+            continue;
+        }
+        is_known = true;
+        if *row_is_method != is_method || parameters.len() != types.len() {
+            continue;
+        }
+        let mut bound = None;
+        if !parameters.iter().zip(types).all(|(sort, found)| fits(*sort, found, &mut bound)) {
+            continue;
+        }
+        let result = type_of(*result, bound);
+        found = Some(match found {
+            Some((before, _)) if before != *function => (before, CelType::Dyn),
+            Some((before, joined)) => (before, if joined == result { joined } else { CelType::Dyn }),
+            None => (*function, result),
+        });
+    }
+    found.ok_or(if is_known { NoOverload::Mismatch } else { NoOverload::Unknown })
+}
+
+/// Whether an argument fits a type of the table. `bound` is the type that `A` has so far.
+fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
+    let mut binds = |found: &CelType| match bound {
+        None => {
+            *bound = Some(found.clone());
+            true
+        }
+        Some(before) => match before.join(found) {
+            Some(joined) => {
+                *bound = Some(joined);
+                true
+            }
+            None => false,
+        },
+    };
+    let is_summable =
+        |found: &CelType| found.is_number() || matches!(found, CelType::Dyn | CelType::Duration | CelType::Null);
+    let is_ordered = |found: &CelType| {
+        is_summable(found)
+            || matches!(found, CelType::Bool | CelType::Text { .. } | CelType::Bytes | CelType::Timestamp)
+    };
+    match (sort, found) {
+        (Sort::Any, _) => true,
+        (Sort::A, found) => binds(found),
+        (Sort::Ordered, found) => is_ordered(found) && binds(found),
+        (Sort::Summable, found) => is_summable(found) && binds(found),
+        (Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::ListOfA, CelType::List(list)) => binds(&list.element),
+        (Sort::ListOfOrdered, CelType::List(list)) => is_ordered(&list.element) && binds(&list.element),
+        (Sort::ListOfSummable, CelType::List(list)) => is_summable(&list.element) && binds(&list.element),
+        (Sort::OptionalOfA, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::OptionalOfA, CelType::Optional(of)) => binds(of),
+        (_, CelType::Dyn) => true,
+        (Sort::ListOfText, CelType::List(list)) => list.element.accepts(&CelType::TEXT),
+        (Sort::ListOfInt, CelType::List(list)) => list.element.accepts(&CelType::Int),
+        (Sort::Map, CelType::Map(_) | CelType::Object(_)) => true,
+        (sort, found) => type_of(sort, None).accepts(found) && !matches!(found, CelType::Null),
+    }
+}
+
+/// The type of an entry of the table, with `A` as bound.
+fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
+    let bound = bound.unwrap_or(CelType::Dyn);
+    match sort {
+        Sort::Any => CelType::Dyn,
+        Sort::Bool => CelType::Bool,
+        Sort::Int => CelType::Int,
+        Sort::Uint => CelType::Uint,
+        Sort::Double => CelType::Double,
+        Sort::Text => CelType::TEXT,
+        Sort::Bytes => CelType::Bytes,
+        Sort::Time => CelType::Timestamp,
+        Sort::Span => CelType::Duration,
+        Sort::Type => CelType::Type,
+        Sort::Quantity => CelType::Quantity,
+        Sort::Ip => CelType::Ip,
+        Sort::Cidr => CelType::Cidr,
+        Sort::A | Sort::Ordered | Sort::Summable => bound,
+        Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable => CelType::list_of(bound),
+        Sort::ListOfText => CelType::list_of(CelType::TEXT),
+        Sort::ListOfInt => CelType::list_of(CelType::Int),
+        // Only parameters are maps, and `fits` has their case.
+        Sort::Map => CelType::Bool,
+        Sort::OptionalOfA => CelType::optional(bound),
+    }
+}

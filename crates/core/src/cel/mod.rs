@@ -1,0 +1,184 @@
+//! CEL: expressions over an object, `self`, as Kubernetes has them in validation rules and admission policies.
+//!
+//! [`Program::compile`] parses and checks an expression; [`Program::evaluate`] evaluates it for the JSON of one object
+//! under a limit of cost. This module knows no store and no request.
+//!
+//! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
+//! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
+//! has the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of
+//! `set`. `estimate` has the cost before the evaluation.
+//!
+//! The crate `cel` (0.15) is not used. Its parser and its evaluation overflow the stack on nested brackets and long
+//! sums. It limits neither cost nor memory, checks no types, and has none of Kubernetes' functions.
+//!
+//! # What is missing
+//! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
+//!
+//! - `url` and its functions, `isURL`, `semver` and its functions, `format` of texts and the library of that name;
+//! - `sortBy`, `transformMapEntry`, `first`, `last`, `jsonpatch`, `authorizer`;
+//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`.
+//!
+//! Other differences from Kubernetes 1.37:
+//!
+//! - The name of a time zone is an evaluation error; offsets and UTC are not.
+//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read.
+//! - Constant parts are evaluated for each object; upstream evaluates them when it compiles, and reports errors then.
+//! - The first error of an expression is reported, not all. Syntax errors have other words.
+//! - Costs are close to those of upstream, but not equal.
+//! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "functions are defined for the types that they name; all others are one error of the language"
+)]
+
+mod ast;
+mod call;
+mod check;
+mod error;
+mod estimate;
+mod eval;
+mod failure;
+mod function;
+mod lex;
+mod lists;
+mod meter;
+mod net;
+mod operate;
+mod parse;
+mod pattern;
+mod plan;
+mod quantity;
+mod set;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod time;
+pub mod types;
+mod value;
+
+use std::sync::Arc;
+
+pub use error::CelError;
+pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
+pub use failure::EvalError;
+pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
+pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
+pub use set::{Bounds, ObjectSet, Requirement, Subject, Test};
+pub use types::CelType;
+
+use crate::json::Json;
+use crate::json::tree::Tree;
+use ast::Ast;
+use check::Checked;
+use eval::Evaluator;
+use failure::Failure;
+use value::Value;
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Program {
+    ast: Ast,
+    checked: Vec<Checked>,
+    object: Arc<CelType>,
+}
+
+/// The result of an evaluation, with its cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Whether the expression is true for the object.
+    pub result: Result<bool, EvaluationError>,
+    /// The cost, in the unit of Kubernetes.
+    pub cost: u64,
+}
+
+/// Why an evaluation has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// The expression fails for this object.
+    #[error(transparent)]
+    Failed(#[from] EvalError),
+    /// The evaluation costs more than the limit.
+    #[error("the evaluation exceeds the cost limit of {limit} in {expression}")]
+    OverLimit {
+        /// The part of the expression in which the limit was exceeded.
+        expression: String,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl Program {
+    /// Compiles an expression over objects of a type.
+    ///
+    /// # Errors
+    /// The first error, with its position: of syntax, of a name or a type, or because the result is not a boolean.
+    pub fn compile(text: &str, object: &Arc<CelType>) -> Result<Program, CelError> {
+        let ast = parse::parse(text)?;
+        let checked = check::check(&ast, object)?;
+        Ok(Program { ast, checked, object: object.clone() })
+    }
+
+    /// The expression.
+    pub fn text(&self) -> &str {
+        &self.ast.text
+    }
+
+    /// The cost of an evaluation, as the sizes in the schema, or defaults, suggest.
+    pub fn estimated_cost(&self) -> u64 {
+        estimate::cost(self)
+    }
+
+    /// The estimated cost, if it is at most `limit`.
+    ///
+    /// # Errors
+    /// It is more. The error names the most expensive part, and a field that an index could have instead.
+    pub fn check_cost(&self, limit: u64) -> Result<u64, TooExpensive> {
+        estimate::check(self, limit)
+    }
+
+    /// The paths that the expression reads and that an index does not have, such as `$.spec.items[*].name`.
+    pub fn unindexed(&self, indexed: &Indexed) -> Vec<String> {
+        estimate::unindexed(self, indexed)
+    }
+
+    /// Which objects an index can find for the expression.
+    pub fn analyze(&self, indexed: &Indexed) -> Plan {
+        plan::analyze(self, indexed)
+    }
+
+    /// Evaluates the expression for the JSON of one object. The object is read as a whole, once.
+    pub fn evaluate(&self, object: &[u8], limit: u64) -> Evaluation {
+        match Tree::read(object) {
+            Ok(tree) => self.evaluate_tree(&tree, limit),
+            Err(error) => {
+                let error = EvalError::Other(format!("the object cannot be read: {error}"));
+                Evaluation { result: Err(error.into()), cost: 0 }
+            }
+        }
+    }
+
+    /// Evaluates the expression for an object that was read before.
+    pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: u64) -> Evaluation {
+        let object = match Value::of_json(Json::root(Some(tree)), &self.object) {
+            Ok(object) => object,
+            Err(Failure::Error(error)) => return Evaluation { result: Err(error.into()), cost: 0 },
+            Err(Failure::Over) => return self.over(None, limit, 0),
+        };
+        let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, limit);
+        let result = evaluator.run();
+        let cost = evaluator.meter.spent();
+        match result {
+            Ok(result) => Evaluation { result: Ok(result), cost },
+            Err(Failure::Error(error)) => Evaluation { result: Err(error.into()), cost },
+            Err(Failure::Over) => self.over(evaluator.over, limit, cost),
+        }
+    }
+
+    /// The result of an evaluation that exceeded its limit.
+    fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64) -> Evaluation {
+        let part = part.unwrap_or(self.ast.root);
+        let expression = lex::excerpt(self.ast.text_of(part));
+        Evaluation { result: Err(EvaluationError::OverLimit { expression, limit }), cost }
+    }
+}

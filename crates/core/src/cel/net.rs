@@ -1,0 +1,102 @@
+//! Functions of IP addresses and ranges (apiserver `pkg/cel/library/ip.go` and `cidr.go`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::failure::{Evaluated, no_overload, other};
+use super::function::Function;
+use super::value::Value;
+
+/// Reads an address; `None` for other texts, for addresses with a zone, and for IPv4 addresses within IPv6.
+pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
+    let address: IpAddr = text.parse().ok()?;
+    match address {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => None,
+        address => Some(address),
+    }
+}
+
+/// Reads a range, an address and a number of bits; `None` for other texts.
+pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let address = parse_ip(address)?;
+    let has_plain_digits =
+        bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits.len() == 1 || !bits.starts_with('0'));
+    let bits: u8 = bits.parse().ok().filter(|_| has_plain_digits)?;
+    (bits <= width(address)).then_some((address, bits))
+}
+
+/// The number of bits of an address.
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The address with zeros after its leading bits.
+fn mask(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & mask))
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & mask))
+        }
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+/// Evaluates a function whose first argument is an address.
+pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[Value<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    if !rest.is_empty() {
+        return no_overload();
+    }
+    Ok(match function {
+        F::Family => Value::Int(if address.is_ipv4() { 4 } else { 6 }),
+        F::IsUnspecified => Value::Bool(address.is_unspecified()),
+        F::IsLoopback => Value::Bool(address.is_loopback()),
+        F::IsLinkLocalMulticast => Value::Bool(match address {
+            IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+            IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
+        }),
+        F::IsLinkLocalUnicast => Value::Bool(is_link_local(address)),
+        F::IsGlobalUnicast => Value::Bool(
+            !address.is_unspecified()
+                && !address.is_loopback()
+                && !address.is_multicast()
+                && !is_link_local(address)
+                && address != IpAddr::V4(Ipv4Addr::BROADCAST),
+        ),
+        _ => return no_overload(),
+    })
+}
+
+/// Evaluates a function whose first argument is a range.
+pub(super) fn call_cidr<'a>(function: Function, address: IpAddr, bits: u8, rest: &[Value<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    let contains = |other: IpAddr, other_bits: u8| {
+        width(other) == width(address) && other_bits >= bits && mask(other, bits) == mask(address, bits)
+    };
+    match (function, rest) {
+        (F::Ip, []) => Ok(Value::Ip(address)),
+        (F::PrefixLength, []) => Ok(Value::Int(i64::from(bits))),
+        (F::Masked, []) => Ok(Value::Cidr(mask(address, bits), bits)),
+        (F::ContainsIp, [Value::Ip(other)]) => Ok(Value::Bool(contains(*other, width(*other)))),
+        (F::ContainsIp, [Value::Text(text)]) => match parse_ip(text) {
+            Some(other) => Ok(Value::Bool(contains(other, width(other)))),
+            None => other(format!("IP Address {:?} parse error during conversion from string", &**text)),
+        },
+        (F::ContainsCidr, [Value::Cidr(other, other_bits)]) => Ok(Value::Bool(contains(*other, *other_bits))),
+        (F::ContainsCidr, [Value::Text(text)]) => match parse_cidr(text) {
+            Some((other, other_bits)) => Ok(Value::Bool(contains(other, other_bits))),
+            None => other(format!("network address parse error during conversion from string: {:?}", &**text)),
+        },
+        _ => no_overload(),
+    }
+}

@@ -1,0 +1,451 @@
+//! Parses the text of an expression into its tree (the grammar of CEL's language definition).
+//!
+//! Length and nesting are bounded here, so that every later walk over the tree may be recursive. Chains of `&&` and
+//! `||` are one node each, so that they may be long. Other chains of operators count as nesting. Names and types are
+//! checked in [`super::check`].
+
+use std::sync::Arc;
+
+use super::ast::{Ast, AstNode, BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::error::CelError;
+use super::lex::{Token, TokenKind, excerpt, is_reserved, next_token};
+
+/// The longest expression in characters (cel-go's limit of code points).
+pub const MAX_LENGTH: usize = 100_000;
+
+/// The maximum number of levels of a syntax tree: nested brackets, and operands of one chain such as `a.b.c` or
+/// `1+2+3`.
+pub const MAX_LEVELS: usize = 100;
+
+/// The maximum number of nested brackets. The parser recurses for each; without optimization that takes 12 KiB of
+/// stack.
+pub const MAX_NESTING: usize = 50;
+
+/// Parses an expression.
+///
+/// # Errors
+/// A syntax error, or an expression above [`MAX_LENGTH`], [`MAX_LEVELS`] or [`MAX_NESTING`].
+pub(super) fn parse(text: &str) -> Result<Ast, CelError> {
+    // A character has at most four bytes, so most texts that are too long need not be counted.
+    if text.len() > MAX_LENGTH * 4 || text.chars().count() > MAX_LENGTH {
+        let message = format!("expression code point size exceeds limit: size: {}, limit {MAX_LENGTH}", text.len());
+        return Err(CelError::at("", 0, message));
+    }
+    let token = next_token(text, 0)?;
+    let mut parser = Parser { text, token, end: 0, ast: Ast::new(text), nesting: 0 };
+    let root = parser.expression()?;
+    match parser.token.kind {
+        TokenKind::End => {
+            parser.ast.root = root;
+            Ok(parser.ast)
+        }
+        _ => Err(parser.unexpected("an operator or the end of the expression")),
+    }
+}
+
+/// A parser at a token.
+struct Parser<'t> {
+    text: &'t str,
+    /// The next token, not consumed yet.
+    token: Token,
+    /// The end of the last consumed token.
+    end: usize,
+    ast: Ast,
+    /// The number of expressions around the current one.
+    nesting: usize,
+}
+
+/// How tightly an operator with two operands binds, from 1 for `||`.
+type Precedence = u8;
+
+/// What an operator with two operands makes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Infix {
+    Or,
+    And,
+    Operator(BinaryOperator),
+}
+
+/// The operator of a token; `None` if the token is no such operator.
+fn infix(kind: &TokenKind) -> Option<(Precedence, Infix)> {
+    use BinaryOperator as B;
+    let operator = |precedence, operator| Some((precedence, Infix::Operator(operator)));
+    match kind {
+        TokenKind::In => operator(3, B::In),
+        TokenKind::Sign(sign) => match *sign {
+            "||" => Some((1, Infix::Or)),
+            "&&" => Some((2, Infix::And)),
+            "==" => operator(3, B::Equal),
+            "!=" => operator(3, B::NotEqual),
+            "<" => operator(3, B::Less),
+            "<=" => operator(3, B::LessOrEqual),
+            ">" => operator(3, B::Greater),
+            ">=" => operator(3, B::GreaterOrEqual),
+            "+" => operator(4, B::Add),
+            "-" => operator(4, B::Subtract),
+            "*" => operator(5, B::Multiply),
+            "/" => operator(5, B::Divide),
+            "%" => operator(5, B::Remainder),
+            _ => None,
+        },
+        TokenKind::Name(_)
+        | TokenKind::Int(_)
+        | TokenKind::Uint(_)
+        | TokenKind::Double(_)
+        | TokenKind::Text(_)
+        | TokenKind::Bytes(_)
+        | TokenKind::True
+        | TokenKind::False
+        | TokenKind::Null
+        | TokenKind::End => None,
+    }
+}
+
+impl Parser<'_> {
+    /// Consumes the current token.
+    fn advance(&mut self) -> Result<Token, CelError> {
+        let next = next_token(self.text, self.token.end)?;
+        let token = std::mem::replace(&mut self.token, next);
+        self.end = token.end;
+        Ok(token)
+    }
+
+    fn is_at(&self, sign: &str) -> bool {
+        matches!(&self.token.kind, TokenKind::Sign(found) if *found == sign)
+    }
+
+    /// Consumes the sign if it is next; returns whether it was.
+    fn accept(&mut self, sign: &str) -> Result<bool, CelError> {
+        let is_next = self.is_at(sign);
+        if is_next {
+            self.advance()?;
+        }
+        Ok(is_next)
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), CelError> {
+        if self.accept(sign)? { Ok(()) } else { Err(self.unexpected(&format!("'{sign}'"))) }
+    }
+
+    /// The error for the current token.
+    fn unexpected(&self, expected: &str) -> CelError {
+        let found = match self.token.kind {
+            TokenKind::End => "<EOF>".to_owned(),
+            _ => excerpt(&self.text[self.token.start..self.token.end]),
+        };
+        CelError::syntax(self.text, self.token.start, format_args!("mismatched input '{found}' expecting {expected}"))
+    }
+
+    fn too_deep(&self, offset: usize, limit: usize) -> CelError {
+        CelError::at(self.text, offset, format!("expression recursion limit exceeded: {limit}"))
+    }
+
+    /// Adds a node that takes the text from `start` up to the last consumed token. `children` are the nodes below it.
+    fn push(&mut self, expr: Expr, position: usize, start: usize, children: &[ExprId]) -> Result<ExprId, CelError> {
+        let levels = 1 + children.iter().map(|child| self.ast.node(*child).levels).max().unwrap_or(0);
+        if levels > MAX_LEVELS {
+            return Err(self.too_deep(position, MAX_LEVELS));
+        }
+        Ok(self.ast.push(AstNode { expr, position, range: start..self.end, levels }))
+    }
+
+    /// Parses an expression with its conditionals.
+    fn expression(&mut self) -> Result<ExprId, CelError> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            return Err(self.too_deep(self.token.start, MAX_NESTING));
+        }
+        let start = self.token.start;
+        let mut id = self.operators(1)?;
+        if self.is_at("?") {
+            let position = self.advance()?.start;
+            let then = self.operators(1)?;
+            self.expect(":")?;
+            let otherwise = self.expression()?;
+            id = self.push(Expr::Conditional(id, then, otherwise), position, start, &[id, then, otherwise])?;
+        }
+        self.nesting -= 1;
+        Ok(id)
+    }
+
+    /// Parses operands with the operators between them that bind at least this tightly.
+    fn operators(&mut self, least: Precedence) -> Result<ExprId, CelError> {
+        let start = self.token.start;
+        let mut left = self.unary()?;
+        while let Some((precedence, operator)) = infix(&self.token.kind).filter(|(found, _)| *found >= least) {
+            let position = self.advance()?.start;
+            // All operators associate to the left. At most five calls are between two expressions.
+            let right = self.operators(precedence + 1)?;
+            left = self.join(operator, left, right, position, start)?;
+        }
+        Ok(left)
+    }
+
+    /// The node of an operator with two operands. An operand of a chain of `&&` or `||` joins the node of the chain.
+    fn join(
+        &mut self,
+        operator: Infix,
+        left: ExprId,
+        right: ExprId,
+        position: usize,
+        start: usize,
+    ) -> Result<ExprId, CelError> {
+        let levels = self.ast.node(right).levels + 1;
+        let end = self.end;
+        let chain = self.ast.node_mut(left);
+        match (operator, &mut chain.expr) {
+            (Infix::Or, Expr::Or(operands)) | (Infix::And, Expr::And(operands)) if levels <= MAX_LEVELS => {
+                operands.push(right);
+                chain.levels = chain.levels.max(levels);
+                chain.range = start..end;
+                return Ok(left);
+            }
+            _ => {}
+        }
+        let expr = match operator {
+            Infix::Or => Expr::Or(vec![left, right]),
+            Infix::And => Expr::And(vec![left, right]),
+            Infix::Operator(operator) => Expr::Binary(operator, left, right),
+        };
+        self.push(expr, position, start, &[left, right])
+    }
+
+    /// Parses signs before an operand, and the operand. Of two equal signs both have no effect, as in cel-go.
+    fn unary(&mut self) -> Result<ExprId, CelError> {
+        let start = self.token.start;
+        let sign = match self.token.kind {
+            TokenKind::Sign(sign @ ("!" | "-")) => sign,
+            _ => return self.member(),
+        };
+        let mut count = 0;
+        while self.is_at(sign) {
+            self.advance()?;
+            count += 1;
+        }
+        let is_odd = count % 2 == 1;
+        if sign == "-"
+            && is_odd
+            && let Some(literal) = self.negative_literal()?
+        {
+            return self.push(Expr::Literal(literal), start, start, &[]);
+        }
+        let of = self.member()?;
+        match (sign, is_odd) {
+            (_, false) => Ok(of),
+            ("!", true) => self.push(Expr::Not(of), start, start, &[of]),
+            (_, true) => self.push(Expr::Negate(of), start, start, &[of]),
+        }
+    }
+
+    /// The literal of a number after a minus; `None` if something else follows.
+    fn negative_literal(&mut self) -> Result<Option<Literal>, CelError> {
+        let literal = match self.token.kind {
+            TokenKind::Int(value) => 0i64.checked_sub_unsigned(value).map(Literal::Int),
+            TokenKind::Double(value) => Some(Literal::Double(-value)),
+            _ => return Ok(None),
+        };
+        let Some(literal) = literal else {
+            return Err(CelError::syntax(self.text, self.token.start, "invalid int literal"));
+        };
+        self.advance()?;
+        Ok(Some(literal))
+    }
+
+    /// Parses an operand with its selections, indexes and calls.
+    fn member(&mut self) -> Result<ExprId, CelError> {
+        let start = self.token.start;
+        let mut of = self.primary()?;
+        loop {
+            let position = self.token.start;
+            if self.accept(".")? {
+                let is_optional = self.accept("?")?;
+                let TokenKind::Name(field) = self.token.kind.clone() else {
+                    return Err(self.unexpected("the name of a field or function"));
+                };
+                self.advance()?;
+                of = if self.is_at("(") && !is_optional {
+                    self.method(of, field, start)?
+                } else {
+                    self.push(Expr::Select { of, field, is_optional }, position, start, &[of])?
+                };
+            } else if self.accept("[")? {
+                let is_optional = self.accept("?")?;
+                let key = self.expression()?;
+                self.expect("]")?;
+                of = self.push(Expr::Index { of, key, is_optional }, position, start, &[of, key])?;
+            } else {
+                return Ok(of);
+            }
+        }
+    }
+
+    /// Parses a literal, a name, a call of a global function, a list, a map or an expression in brackets.
+    fn primary(&mut self) -> Result<ExprId, CelError> {
+        let start = self.token.start;
+        if self.is_at("(") {
+            self.advance()?;
+            let id = self.expression()?;
+            self.expect(")")?;
+            return Ok(id);
+        }
+        if self.is_at("[") {
+            return self.list();
+        }
+        if self.is_at("{") {
+            return self.map();
+        }
+        let is_rooted = self.accept(".")?;
+        if let TokenKind::Name(name) = self.token.kind.clone() {
+            self.advance()?;
+            if is_reserved(&name) {
+                return Err(CelError::syntax(self.text, start, format_args!("reserved identifier: {name}")));
+            }
+            let name: Arc<str> = if is_rooted { format!(".{name}").into() } else { name };
+            return match self.is_at("(") {
+                true => self.global_call(name, start),
+                false => self.push(Expr::Name(name), start, start, &[]),
+            };
+        }
+        let int = |value| {
+            let int = i64::try_from(value).map(Literal::Int);
+            int.map_err(|_| CelError::syntax(self.text, start, "invalid int literal"))
+        };
+        let literal = match &self.token.kind {
+            _ if is_rooted => return Err(self.unexpected("a name")),
+            TokenKind::Int(value) => int(*value)?,
+            TokenKind::Uint(value) => Literal::Uint(*value),
+            TokenKind::Double(value) => Literal::Double(*value),
+            TokenKind::Text(text) => Literal::Text(text.clone()),
+            TokenKind::Bytes(bytes) => Literal::Bytes(bytes.clone()),
+            TokenKind::True => Literal::Bool(true),
+            TokenKind::False => Literal::Bool(false),
+            TokenKind::Null => Literal::Null,
+            TokenKind::Name(_) | TokenKind::In | TokenKind::Sign(_) | TokenKind::End => {
+                return Err(self.unexpected("an expression"));
+            }
+        };
+        self.advance()?;
+        self.push(Expr::Literal(literal), start, start, &[])
+    }
+
+    /// Parses `[a, ?b]`. A comma may follow the last element.
+    fn list(&mut self) -> Result<ExprId, CelError> {
+        let start = self.advance()?.start;
+        let mut elements = Vec::new();
+        while !self.is_at("]") {
+            let is_optional = self.accept("?")?;
+            elements.push((self.expression()?, is_optional));
+            if !self.accept(",")? {
+                break;
+            }
+        }
+        self.expect("]")?;
+        let children: Vec<ExprId> = elements.iter().map(|(element, _)| *element).collect();
+        self.push(Expr::List(elements), start, start, &children)
+    }
+
+    /// Parses `{key: value, ?key: value}`. A comma may follow the last entry.
+    fn map(&mut self) -> Result<ExprId, CelError> {
+        let start = self.advance()?.start;
+        let mut entries = Vec::new();
+        while !self.is_at("}") {
+            let is_optional = self.accept("?")?;
+            let key = self.expression()?;
+            self.expect(":")?;
+            entries.push((key, self.expression()?, is_optional));
+            if !self.accept(",")? {
+                break;
+            }
+        }
+        self.expect("}")?;
+        let children: Vec<ExprId> = entries.iter().flat_map(|(key, value, _)| [*key, *value]).collect();
+        self.push(Expr::Map(entries), start, start, &children)
+    }
+
+    /// Parses the arguments of a call in brackets.
+    fn arguments(&mut self) -> Result<Vec<ExprId>, CelError> {
+        self.expect("(")?;
+        let mut arguments = Vec::new();
+        while !self.is_at(")") {
+            arguments.push(self.expression()?);
+            if !self.accept(",")? {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(arguments)
+    }
+
+    /// Parses the arguments of a global function, or of the macro `has`.
+    fn global_call(&mut self, function: Arc<str>, start: usize) -> Result<ExprId, CelError> {
+        let position = self.token.start;
+        let arguments = self.arguments()?;
+        if let ("has", [argument]) = (&*function, &arguments[..]) {
+            let Expr::Select { of, field, is_optional: false } = self.ast.expr(*argument).clone() else {
+                let at = self.ast.node(*argument).position;
+                return Err(CelError::at(self.text, at, "invalid argument to has() macro"));
+            };
+            return self.push(Expr::Has { of, field }, position, start, &[of]);
+        }
+        let children = arguments.clone();
+        self.push(Expr::Call { function, target: None, arguments }, position, start, &children)
+    }
+
+    /// Parses the arguments of a function with a target, or of a macro.
+    fn method(&mut self, target: ExprId, function: Arc<str>, start: usize) -> Result<ExprId, CelError> {
+        let position = self.token.start;
+        let arguments = self.arguments()?;
+        let mut children = arguments.clone();
+        children.push(target);
+        let expr = match self.macro_of(target, &function, &arguments)? {
+            Some(expr) => expr,
+            None => Expr::Call { function, target: Some(target), arguments },
+        };
+        self.push(expr, position, start, &children)
+    }
+
+    /// The macro that this call is; `None` if it is an ordinary call.
+    fn macro_of(&self, range: ExprId, name: &str, arguments: &[ExprId]) -> Result<Option<Expr>, CelError> {
+        // The numbers of variables and of further arguments of each macro.
+        let (kind, variables, has_filter, has_result) = match (name, arguments.len()) {
+            ("all", count @ (2 | 3)) => (FoldKind::All, count - 1, true, false),
+            ("exists", count @ (2 | 3)) => (FoldKind::Exists, count - 1, true, false),
+            ("exists_one", count @ (2 | 3)) => (FoldKind::ExistsOne, count - 1, true, false),
+            ("existsOne", 3) => (FoldKind::ExistsOne, 2, true, false),
+            ("filter", 2) => (FoldKind::Filter, 1, true, false),
+            ("map", count @ (2 | 3)) => (FoldKind::Map, 1, count == 3, true),
+            ("transformList", count @ (3 | 4)) => (FoldKind::Map, 2, count == 4, true),
+            ("transformMap", count @ (3 | 4)) => (FoldKind::TransformMap, 2, count == 4, true),
+            ("optMap" | "optFlatMap", 2) => {
+                let is_flat = name == "optFlatMap";
+                let variable = self.variable(arguments[0])?;
+                return Ok(Some(Expr::OptionalMap { target: range, variable, body: arguments[1], is_flat }));
+            }
+            _ => return Ok(None),
+        };
+        let names: Result<Vec<Arc<str>>, CelError> =
+            arguments.iter().take(variables).map(|argument| self.variable(*argument)).collect();
+        let names = names?;
+        if let [first, second] = &names[..]
+            && first == second
+        {
+            let at = self.ast.node(arguments[1]).position;
+            return Err(CelError::at(self.text, at, format!("duplicate variable name: {first}")));
+        }
+        let mut rest = arguments.iter().skip(variables).copied();
+        let filter = if has_filter { rest.next() } else { None };
+        let result = if has_result { rest.next() } else { None };
+        Ok(Some(Expr::Fold { kind, range, variables: names, filter, result }))
+    }
+
+    /// The name of a macro's variable.
+    fn variable(&self, argument: ExprId) -> Result<Arc<str>, CelError> {
+        match self.ast.expr(argument) {
+            Expr::Name(name) if !name.starts_with('.') => Ok(name.clone()),
+            _ => {
+                let at = self.ast.node(argument).position;
+                Err(CelError::at(self.text, at, "argument must be a simple name"))
+            }
+        }
+    }
+}

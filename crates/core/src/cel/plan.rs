@@ -1,0 +1,626 @@
+//! Which objects an index can find for an expression.
+//!
+//! An expression is true, false or an error for each object. For the first two, [`Plan`] has bounds: sets that an index
+//! can find. What is between them must be evaluated. Bounds of true alone do not suffice: `!e` is true where `e` is
+//! false, and `e` is neither where it is an error. `a && b` is false where one of them is false, even if the other one
+//! is an error.
+//!
+//! An index does not distinguish an absent value from null and from the empty text, but an expression does: `x == 'a'`
+//! is an error without `x`, and false if `x` is null or empty. The lower bounds therefore omit the objects whose text
+//! is that of an absent value, unless the schema excludes the difference.
+//!
+//! Expressions with optional values (`?.`), functions other than `startsWith`, and fields compared with each other are
+//! not planned. Exact bounds rely on objects that conform to their schema.
+
+use super::Program;
+use super::ast::{BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::check::Meaning;
+use super::function::Function;
+use super::set::{Bounds, ObjectSet, Subject, Test};
+use super::types::CelType;
+
+/// A step of a path into an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A member of an object.
+    Key(String),
+    /// Each element of a list.
+    Each,
+}
+
+/// The type of the values of an indexed path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexedKind {
+    /// Strings.
+    Text,
+    /// Integers, as decimal texts.
+    Integer,
+    /// `true` and `false`.
+    Boolean,
+    /// Others, or values that can have several types.
+    Other,
+}
+
+/// A path that an index has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedPath {
+    /// The path.
+    pub steps: Vec<Step>,
+    /// The type that each value has which is not null.
+    pub kind: IndexedKind,
+    /// The text of objects without the value, with null, and with an empty text.
+    pub absent: String,
+    /// Whether [`Step::Each`] stands for lists only. Otherwise it can also stand for the members of an object.
+    pub has_lists: bool,
+}
+
+impl IndexedPath {
+    /// Reads a path such as `.spec.color`, `$.spec.items[*].name` or `$.spec['a.b']`. `None` if it has other parts.
+    pub fn parse(json_path: &str, kind: IndexedKind) -> Option<IndexedPath> {
+        let mut rest = json_path.strip_prefix('$').unwrap_or(json_path);
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("[*]") {
+                steps.push(Step::Each);
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix("['") {
+                let (key, after) = after.split_once("']")?;
+                if key.is_empty() || key.contains(['\'', '\\']) {
+                    return None;
+                }
+                steps.push(Step::Key(key.to_owned()));
+                rest = after;
+            } else {
+                let after = rest.strip_prefix('.')?;
+                let end = after.find(['.', '[']).unwrap_or(after.len());
+                let (key, after) = after.split_at(end);
+                if key.is_empty() || key.contains(['*', '\'', '"', '(', '?', '@']) {
+                    return None;
+                }
+                steps.push(Step::Key(key.to_owned()));
+                rest = after;
+            }
+        }
+        (!steps.is_empty()).then(|| IndexedPath { steps, kind, absent: String::new(), has_lists: false })
+    }
+
+    /// The path of a field with another text for absent values.
+    pub fn absent_as(mut self, absent: &str) -> IndexedPath {
+        absent.clone_into(&mut self.absent);
+        self
+    }
+
+    /// The path where the server's schema has lists for [`Step::Each`].
+    pub fn with_lists(mut self) -> IndexedPath {
+        self.has_lists = true;
+        self
+    }
+}
+
+/// What an index has.
+#[derive(Clone, Debug, Default)]
+pub struct Indexed {
+    /// Its paths, besides the name, the namespace and the labels.
+    pub paths: Vec<IndexedPath>,
+    /// Whether the objects are in namespaces.
+    pub is_namespaced: bool,
+}
+
+/// Bounds of the objects for which an expression is true, and of those for which it is false.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The objects for which it is true.
+    pub when_true: Bounds,
+    /// The objects for which it is false.
+    pub when_false: Bounds,
+}
+
+impl Plan {
+    /// Nothing is known.
+    fn rest() -> Plan {
+        Plan { when_true: Bounds::unknown(), when_false: Bounds::unknown() }
+    }
+
+    /// The objects for which the expression is an error: those for which it is neither true nor false.
+    pub fn when_error(&self) -> Bounds {
+        Bounds::any_of(&[self.when_true.clone(), self.when_false.clone()]).negated()
+    }
+
+    fn negated(self) -> Plan {
+        Plan { when_true: self.when_false, when_false: self.when_true }
+    }
+}
+
+/// The plan of an expression over what an index has.
+pub(super) fn analyze(program: &Program, indexed: &Indexed) -> Plan {
+    Planner { program, indexed }.plan(program.ast.root)
+}
+
+struct Planner<'a> {
+    program: &'a Program,
+    indexed: &'a Indexed,
+}
+
+/// The value that a path leads to, as an index has it.
+struct Place<'a> {
+    subject: Subject,
+    kind: IndexedKind,
+    absent: &'a str,
+    /// Whether each object has the value.
+    is_certain: bool,
+    /// Whether an object can have null or the empty text there.
+    can_be_blank: bool,
+}
+
+/// The variable of the macro around an expression, and the path of its elements.
+struct Scope {
+    variable: usize,
+    elements: Vec<Step>,
+}
+
+impl<'a> Planner<'a> {
+    fn expr(&self, id: ExprId) -> &'a Expr {
+        self.program.ast.expr(id)
+    }
+
+    fn kind(&self, id: ExprId) -> &'a CelType {
+        &self.program.checked[id.index()].kind
+    }
+
+    /// The plan of a node, outside of macros.
+    fn plan(&self, id: ExprId) -> Plan {
+        match self.expr(id) {
+            Expr::Literal(Literal::Bool(bool)) => {
+                let when = |is: bool| Bounds::exactly(if is { ObjectSet::All } else { ObjectSet::Nothing });
+                Plan { when_true: when(*bool), when_false: when(!*bool) }
+            }
+            Expr::Not(of) => self.plan(*of).negated(),
+            Expr::And(operands) => {
+                let plans: Vec<Plan> = operands.iter().map(|operand| self.plan(*operand)).collect();
+                let (when_true, when_false): (Vec<_>, Vec<_>) =
+                    plans.into_iter().map(|plan| (plan.when_true, plan.when_false)).unzip();
+                Plan { when_true: Bounds::all_of(&when_true), when_false: Bounds::any_of(&when_false) }
+            }
+            Expr::Or(operands) => {
+                let plans: Vec<Plan> = operands.iter().map(|operand| self.plan(*operand)).collect();
+                let (when_true, when_false): (Vec<_>, Vec<_>) =
+                    plans.into_iter().map(|plan| (plan.when_true, plan.when_false)).unzip();
+                Plan { when_true: Bounds::any_of(&when_true), when_false: Bounds::all_of(&when_false) }
+            }
+            Expr::Conditional(condition, then, otherwise) => {
+                let (condition, then, otherwise) = (self.plan(*condition), self.plan(*then), self.plan(*otherwise));
+                let choose = |then: Bounds, otherwise: Bounds| {
+                    let chosen = Bounds::all_of(&[condition.when_true.clone(), then]);
+                    Bounds::any_of(&[chosen, Bounds::all_of(&[condition.when_false.clone(), otherwise])])
+                };
+                Plan {
+                    when_true: choose(then.when_true, otherwise.when_true),
+                    when_false: choose(then.when_false, otherwise.when_false),
+                }
+            }
+            Expr::Binary(BinaryOperator::NotEqual, left, right) => {
+                self.compare(BinaryOperator::Equal, *left, *right).negated()
+            }
+            Expr::Binary(operator, left, right) => self.compare(*operator, *left, *right),
+            Expr::Has { of, field } => self.has(id, *of, field),
+            Expr::Call { target: Some(target), arguments, .. } => {
+                match (self.prefix(id, arguments), self.place(*target)) {
+                    (Some(prefix), Some(place)) if place.kind == IndexedKind::Text => {
+                        let holds_on_blank = place.absent.starts_with(prefix);
+                        leaf_plan(&place, Test::StartsWith(prefix.to_owned()), holds_on_blank)
+                    }
+                    _ => Plan::rest(),
+                }
+            }
+            Expr::Name(_) | Expr::Select { .. } | Expr::Index { .. } => self.boolean(id),
+            Expr::Fold { kind, range, variables, filter: Some(filter), .. } if variables.len() == 1 => {
+                self.fold(*kind, *range, *filter)
+            }
+            Expr::Literal(_)
+            | Expr::Call { .. }
+            | Expr::List(_)
+            | Expr::Map(_)
+            | Expr::Negate(_)
+            | Expr::Fold { .. }
+            | Expr::OptionalMap { .. } => Plan::rest(),
+        }
+    }
+
+    /// A field that is a boolean.
+    fn boolean(&self, id: ExprId) -> Plan {
+        match self.place(id) {
+            Some(place) if place.kind == IndexedKind::Boolean && place.absent.is_empty() => {
+                let texts = |text: &str| {
+                    Bounds::exactly(ObjectSet::leaf(place.subject.clone(), Test::In(vec![text.to_owned()])))
+                };
+                Plan { when_true: texts("true"), when_false: texts("false") }
+            }
+            _ => Plan::rest(),
+        }
+    }
+
+    /// The argument of `startsWith`, if the call is one and the argument is a literal that is not empty.
+    fn prefix(&self, id: ExprId, arguments: &[ExprId]) -> Option<&'a str> {
+        match (&self.program.checked[id.index()].meaning, arguments) {
+            (Meaning::Call { function: Function::StartsWith, .. }, [argument]) => match self.expr(*argument) {
+                Expr::Literal(Literal::Text(text)) if !text.is_empty() => Some(text),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A comparison of a field with literals.
+    fn compare(&self, operator: BinaryOperator, left: ExprId, right: ExprId) -> Plan {
+        if operator == BinaryOperator::In
+            && let Some(plan) = self.contains(left, right)
+        {
+            return plan;
+        }
+        let Some((place, operator, other)) = self.sides(operator, left, right, |id| self.place(id)) else {
+            return Plan::rest();
+        };
+        match self.test(operator, other, place.kind, &place) {
+            Some((Test::In(values), _)) if values.is_empty() => Plan::rest(),
+            Some((test, holds_on_blank)) => leaf_plan(&place, test, holds_on_blank),
+            None => Plan::rest(),
+        }
+    }
+
+    /// The side of a comparison that is a place, the operator as if that side was the left one, and the other side.
+    fn sides<P>(
+        &self,
+        operator: BinaryOperator,
+        left: ExprId,
+        right: ExprId,
+        place: impl Fn(ExprId) -> Option<P>,
+    ) -> Option<(P, BinaryOperator, ExprId)> {
+        use BinaryOperator as B;
+        if let Some(found) = place(left) {
+            return Some((found, operator, right));
+        }
+        let turned = match operator {
+            B::Equal => B::Equal,
+            B::Less => B::Greater,
+            B::LessOrEqual => B::GreaterOrEqual,
+            B::Greater => B::Less,
+            B::GreaterOrEqual => B::LessOrEqual,
+            B::NotEqual | B::In | B::Add | B::Subtract | B::Multiply | B::Divide | B::Remainder => return None,
+        };
+        place(right).map(|found| (found, turned, left))
+    }
+
+    /// The test of a comparison, and whether a value with the text of an absent one can pass it. `None` if an index
+    /// cannot test it.
+    fn test(
+        &self,
+        operator: BinaryOperator,
+        other: ExprId,
+        kind: IndexedKind,
+        place: &Place<'_>,
+    ) -> Option<(Test, bool)> {
+        use BinaryOperator as B;
+        let literals: Vec<&Literal> = match (operator, self.expr(other)) {
+            (B::In, Expr::List(elements)) => {
+                let literal = |(id, is_optional): &(ExprId, bool)| match self.expr(*id) {
+                    Expr::Literal(literal) if !is_optional => Some(literal),
+                    _ => None,
+                };
+                elements.iter().map(literal).collect::<Option<_>>()?
+            }
+            (B::Equal | B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual, Expr::Literal(literal)) => {
+                vec![literal]
+            }
+            _ => return None,
+        };
+        if let (
+            B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual,
+            IndexedKind::Integer,
+            [Literal::Int(bound)],
+        ) = (operator, kind, &literals[..])
+        {
+            // The text of an absent value is not an integer in any known index; one that is would be ambiguous.
+            if place.absent.parse::<i64>().is_ok() {
+                return None;
+            }
+            let test = match operator {
+                B::Less => Test::AtMost(bound.checked_sub(1)?),
+                B::LessOrEqual => Test::AtMost(*bound),
+                B::Greater => Test::AtLeast(bound.checked_add(1)?),
+                _ => Test::AtLeast(*bound),
+            };
+            return Some((test, false));
+        }
+        if !matches!(operator, B::Equal | B::In) {
+            return None;
+        }
+        let mut holds_on_blank = false;
+        let mut values = Vec::with_capacity(literals.len());
+        for literal in literals {
+            let text = match (literal, kind) {
+                (Literal::Text(text), IndexedKind::Text) => text.to_string(),
+                (Literal::Int(int), IndexedKind::Integer) => int.to_string(),
+                (Literal::Bool(bool), IndexedKind::Boolean) => bool.to_string(),
+                _ => return None,
+            };
+            if text.is_empty() || text == place.absent {
+                holds_on_blank = true;
+                values.push(place.absent.to_owned());
+            } else {
+                values.push(text);
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        Some((Test::In(values), holds_on_blank))
+    }
+
+    /// `'a' in list` and `'key' in self.metadata.labels`; `None` if `right` is neither.
+    fn contains(&self, left: ExprId, right: ExprId) -> Option<Plan> {
+        let Expr::Literal(literal) = self.expr(left) else { return None };
+        let mut steps = self.steps(right, None)?;
+        if let (Literal::Text(key), Some(())) = (literal, is_labels(&steps)) {
+            return Some(label_exists(key));
+        }
+        steps.push(Step::Each);
+        let (subject, path) = self.field(&steps)?;
+        if !(path.has_lists || matches!(self.kind(right), CelType::List(_))) {
+            return None;
+        }
+        let place = Place { subject, kind: path.kind, absent: &path.absent, is_certain: false, can_be_blank: true };
+        let text = match (literal, path.kind) {
+            (Literal::Text(text), IndexedKind::Text) if !text.is_empty() && **text != path.absent => text.to_string(),
+            (Literal::Int(int), IndexedKind::Integer) => int.to_string(),
+            _ => return Some(Plan::rest()),
+        };
+        let found = Bounds::exactly(ObjectSet::leaf(place.subject, Test::In(vec![text])));
+        Some(Plan { when_false: found.clone().negated().at_most(), when_true: found })
+    }
+
+    /// `has(of.field)`.
+    fn has(&self, id: ExprId, of: ExprId, field: &str) -> Plan {
+        let Some(mut steps) = self.steps(of, None) else { return Plan::rest() };
+        steps.push(Step::Key(self.key_of(id, field)));
+        if let [.., Step::Key(key)] = &steps[..]
+            && is_labels(&steps[..steps.len() - 1]).is_some()
+        {
+            return label_exists(key);
+        }
+        let Some((subject, path)) = self.field(&steps) else { return Plan::rest() };
+        let blank = ObjectSet::leaf(subject, Test::In(vec![path.absent.clone()]));
+        let can_be_blank = !path.absent.is_empty() || self.member_can_be_blank(of, field);
+        let present = blank.clone().negated();
+        Plan {
+            when_true: Bounds {
+                at_least: present.clone(),
+                at_most: if can_be_blank { ObjectSet::All } else { present },
+            },
+            when_false: Bounds {
+                // Without the object around, `has` is an error.
+                at_least: if can_be_blank || !self.is_certain(of) { ObjectSet::Nothing } else { blank.clone() },
+                at_most: blank,
+            },
+        }
+    }
+
+    /// `exists` and `all` over the elements of a list.
+    fn fold(&self, kind: FoldKind, range: ExprId, filter: ExprId) -> Plan {
+        let Some(mut elements) = self.steps(range, None) else { return Plan::rest() };
+        elements.push(Step::Each);
+        let has_lists = matches!(self.kind(range), CelType::List(_))
+            || self.indexed.paths.iter().any(|path| path.has_lists && path.steps.starts_with(&elements));
+        if !has_lists {
+            return Plan::rest();
+        }
+        let scope = Scope { variable: 0, elements };
+        match kind {
+            FoldKind::Exists => {
+                let found = self.some(filter, true, &scope);
+                Plan { when_false: found.clone().negated().at_most(), when_true: found }
+            }
+            FoldKind::All => {
+                let found = self.some(filter, false, &scope);
+                Plan { when_true: found.clone().negated().at_most(), when_false: found }
+            }
+            FoldKind::ExistsOne | FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap => Plan::rest(),
+        }
+    }
+
+    /// The objects with some element for which a condition is `wanted`.
+    fn some(&self, id: ExprId, wanted: bool, scope: &Scope) -> Bounds {
+        use BinaryOperator as B;
+        match self.expr(id) {
+            Expr::Not(of) => self.some(*of, !wanted, scope),
+            Expr::And(operands) | Expr::Or(operands) => {
+                let found: Vec<Bounds> = operands.iter().map(|operand| self.some(*operand, wanted, scope)).collect();
+                // One operand decides a true `||` and a false `&&`. Otherwise all of them hold for the same element,
+                // which an index cannot tell.
+                let is_decided_by_one = matches!(self.expr(id), Expr::Or(_)) == wanted;
+                if is_decided_by_one { Bounds::any_of(&found) } else { Bounds::all_of(&found).at_most() }
+            }
+            Expr::Binary(B::NotEqual, left, right) => self.some_compares(B::Equal, *left, *right, !wanted, scope),
+            Expr::Binary(operator, left, right) => self.some_compares(*operator, *left, *right, wanted, scope),
+            Expr::Call { target: Some(target), arguments, .. } if wanted => {
+                match (self.prefix(id, arguments), self.element(*target, scope)) {
+                    (Some(prefix), Some(place))
+                        if place.kind == IndexedKind::Text && !place.absent.starts_with(prefix) =>
+                    {
+                        Bounds::exactly(ObjectSet::leaf(place.subject, Test::StartsWith(prefix.to_owned())))
+                    }
+                    _ => Bounds::unknown(),
+                }
+            }
+            _ => Bounds::unknown(),
+        }
+    }
+
+    fn some_compares(
+        &self,
+        operator: BinaryOperator,
+        left: ExprId,
+        right: ExprId,
+        wanted: bool,
+        scope: &Scope,
+    ) -> Bounds {
+        use BinaryOperator as B;
+        let sides = self.sides(operator, left, right, |id| self.element(id, scope));
+        let Some((place, operator, other)) = sides else { return Bounds::unknown() };
+        let operator = match (operator, wanted) {
+            (operator, true) => operator,
+            (B::Less, false) => B::GreaterOrEqual,
+            (B::LessOrEqual, false) => B::Greater,
+            (B::Greater, false) => B::LessOrEqual,
+            (B::GreaterOrEqual, false) => B::Less,
+            (_, false) => return Bounds::unknown(),
+        };
+        match self.test(operator, other, place.kind, &place) {
+            Some((test, false)) => Bounds::exactly(ObjectSet::leaf(place.subject, test)),
+            _ => Bounds::unknown(),
+        }
+    }
+
+    /// The place of a value within each element.
+    fn element(&self, id: ExprId, scope: &Scope) -> Option<Place<'a>> {
+        let steps = self.steps(id, Some(scope))?;
+        if !steps.contains(&Step::Each) {
+            return None;
+        }
+        let (subject, path) = self.field(&steps)?;
+        Some(Place { subject, kind: path.kind, absent: &path.absent, is_certain: false, can_be_blank: true })
+    }
+
+    /// The place of a value of the object; `None` if no index has it.
+    fn place(&self, id: ExprId) -> Option<Place<'a>> {
+        let steps = self.steps(id, None)?;
+        let exact =
+            |subject| Place { subject, kind: IndexedKind::Text, absent: "", is_certain: true, can_be_blank: false };
+        let keys: Vec<&str> =
+            steps.iter().filter_map(|step| if let Step::Key(key) = step { Some(&**key) } else { None }).collect();
+        match &keys[..] {
+            ["metadata", "name"] => return Some(exact(Subject::Name)),
+            ["metadata", "namespace"] if self.indexed.is_namespaced => return Some(exact(Subject::Namespace)),
+            ["metadata", "labels", key] => return Some(exact(Subject::Label((*key).to_owned()))),
+            _ => {}
+        }
+        let (subject, path) = self.field(&steps)?;
+        let can_be_blank = match self.expr(id) {
+            Expr::Select { of, field, .. } => self.member_can_be_blank(*of, field),
+            _ => true,
+        };
+        let can_be_blank = can_be_blank || !path.absent.is_empty();
+        Some(Place { subject, kind: path.kind, absent: &path.absent, is_certain: self.is_certain(id), can_be_blank })
+    }
+
+    /// The indexed path with these steps.
+    fn field(&self, steps: &[Step]) -> Option<(Subject, &'a IndexedPath)> {
+        let found = self.indexed.paths.iter().enumerate().find(|(_, path)| path.steps == steps);
+        found.map(|(index, path)| (Subject::Field(index), path))
+    }
+
+    /// The key of a selection in the object.
+    fn key_of(&self, id: ExprId, field: &str) -> String {
+        match &self.program.checked[id.index()].meaning {
+            Meaning::Key(key) => key.to_string(),
+            _ => field.to_owned(),
+        }
+    }
+
+    /// The path that an expression follows from the object, or from the variable of a macro.
+    fn steps(&self, id: ExprId, scope: Option<&Scope>) -> Option<Vec<Step>> {
+        match self.expr(id) {
+            Expr::Name(_) => match (&self.program.checked[id.index()].meaning, scope) {
+                (Meaning::Object, _) => Some(Vec::new()),
+                (Meaning::Variable(index), Some(scope)) if *index == scope.variable => Some(scope.elements.clone()),
+                _ => None,
+            },
+            Expr::Select { of, field, is_optional: false } => {
+                if matches!(self.program.checked[id.index()].meaning, Meaning::Type(_)) {
+                    return None;
+                }
+                let mut steps = self.steps(*of, scope)?;
+                steps.push(Step::Key(self.key_of(id, field)));
+                Some(steps)
+            }
+            Expr::Index { of, key, is_optional: false } => match self.expr(*key) {
+                Expr::Literal(Literal::Text(key)) => {
+                    let mut steps = self.steps(*of, scope)?;
+                    steps.push(Step::Key(key.to_string()));
+                    Some(steps)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether each object has the value of an expression, by its schema.
+    fn is_certain(&self, id: ExprId) -> bool {
+        match self.expr(id) {
+            Expr::Name(_) => matches!(self.program.checked[id.index()].meaning, Meaning::Object),
+            Expr::Select { of, field, is_optional: false } => match self.kind(*of) {
+                CelType::Object(object) => {
+                    let is_required = |property: &super::types::Property| property.is_required && !property.is_nullable;
+                    object.member(field).is_some_and(|(_, property)| is_required(property)) && self.is_certain(*of)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a member can be null or an empty text, by its schema.
+    fn member_can_be_blank(&self, of: ExprId, field: &str) -> bool {
+        let CelType::Object(object) = self.kind(of) else { return true };
+        object.member(field).is_none_or(|(_, property)| {
+            property.is_nullable
+                || match property.kind {
+                    CelType::Text { shortest, .. } => shortest == 0,
+                    CelType::Int | CelType::Bool => false,
+                    _ => true,
+                }
+        })
+    }
+}
+
+/// Whether a path is that of the labels.
+fn is_labels(steps: &[Step]) -> Option<()> {
+    match steps {
+        [Step::Key(metadata), Step::Key(labels)] if metadata == "metadata" && labels == "labels" => Some(()),
+        _ => None,
+    }
+}
+
+/// The plan of a test that a label exists. Without any labels, it is an error.
+fn label_exists(key: &str) -> Plan {
+    let exists = Bounds::exactly(ObjectSet::leaf(Subject::Label(key.to_owned()), Test::Exists));
+    Plan { when_false: exists.clone().negated().at_most(), when_true: exists }
+}
+
+/// The plan of a test of one value. `holds_on_blank`: a value that has the text of an absent one may pass the test.
+fn leaf_plan(place: &Place<'_>, test: Test, holds_on_blank: bool) -> Plan {
+    let passed = ObjectSet::leaf(place.subject.clone(), test);
+    let failed = passed.clone().negated();
+    if let Subject::Label(key) = &place.subject {
+        // The index knows which labels are absent.
+        let exists = ObjectSet::leaf(Subject::Label(key.clone()), Test::Exists);
+        let when_false = Bounds::exactly(ObjectSet::all_of([exists, failed]));
+        return Plan { when_true: Bounds::exactly(passed), when_false };
+    }
+    if place.is_certain && !place.can_be_blank {
+        return Plan { when_true: Bounds::exactly(passed), when_false: Bounds::exactly(failed) };
+    }
+    let present = ObjectSet::leaf(place.subject.clone(), Test::In(vec![place.absent.to_owned()])).negated();
+    let without_blank = |set: ObjectSet| ObjectSet::all_of([set, present.clone()]);
+    if holds_on_blank {
+        let certainly = without_blank(passed.clone());
+        Plan {
+            when_false: Bounds { at_least: without_blank(failed), at_most: certainly.clone().negated() },
+            when_true: Bounds { at_least: certainly, at_most: passed },
+        }
+    } else {
+        // Where null cannot be, the text of an absent value means an absent value, which is an error.
+        let at_least = without_blank(failed.clone());
+        let at_most = if place.can_be_blank { failed } else { at_least.clone() };
+        Plan { when_true: Bounds::exactly(passed), when_false: Bounds { at_least, at_most } }
+    }
+}

@@ -1,0 +1,272 @@
+//! Functions of texts (cel-go `ext/strings.go`, and apiserver `pkg/cel/library/regex.go`). Positions count characters.
+
+use regex::Regex;
+
+use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::function::Function;
+use super::meter::Meter;
+use super::pattern;
+use super::value::{List, Text, Value};
+
+/// The cost of compiling a pattern that is not a literal, for each of its bytes.
+const COMPILE: u64 = 20;
+
+/// Evaluates a function whose first argument is a text.
+pub(super) fn call<'a>(
+    meter: &mut Meter,
+    function: Function,
+    text: &Text<'a>,
+    rest: &[Value<'a>],
+    compiled: Option<&Regex>,
+) -> Evaluated<'a> {
+    use Function as F;
+    match (function, rest) {
+        (F::Contains, [Value::Text(part)]) => {
+            meter.read(text.len().max(1))?;
+            Ok(Value::Bool(text.contains(&**part)))
+        }
+        (F::StartsWith, [Value::Text(part)]) => {
+            meter.read(part.len().max(1))?;
+            Ok(Value::Bool(text.starts_with(&**part)))
+        }
+        (F::EndsWith, [Value::Text(part)]) => {
+            meter.read(part.len().max(1))?;
+            Ok(Value::Bool(text.ends_with(&**part)))
+        }
+        (F::Matches | F::Find | F::FindAll, [Value::Text(pattern), rest @ ..]) => {
+            let made;
+            let regex = match compiled {
+                Some(regex) => regex,
+                None => {
+                    meter.charge(COMPILE * (pattern.len() as u64 + 1))?;
+                    made = pattern::compile(pattern).map_err(EvalError::Other)?;
+                    &made
+                }
+            };
+            match_text(meter, function, text, pattern, regex, rest)
+        }
+        (F::CharAt, [Value::Int(index)]) => {
+            meter.read(text.len())?;
+            let count = text.chars().count();
+            match usize::try_from(*index) {
+                Ok(index) if index == count => Ok(Value::text("")),
+                Ok(index) if index < count => {
+                    Ok(Value::text(text.chars().nth(index).map_or(String::new(), String::from)))
+                }
+                _ => other(format!("index out of range: {index}")),
+            }
+        }
+        (F::IndexOf, [Value::Text(part)]) => index_of(meter, text, part, 0),
+        (F::IndexOf, [Value::Text(part), Value::Int(from)]) => index_of(meter, text, part, *from),
+        (F::LastIndexOf, [Value::Text(part)]) => last_index_of(meter, text, part, None),
+        (F::LastIndexOf, [Value::Text(part), Value::Int(from)]) => last_index_of(meter, text, part, Some(*from)),
+        (F::LowerAscii, []) => {
+            meter.make_text(text.len())?;
+            Ok(Value::text(text.to_ascii_lowercase()))
+        }
+        (F::UpperAscii, []) => {
+            meter.make_text(text.len())?;
+            Ok(Value::text(text.to_ascii_uppercase()))
+        }
+        (F::Trim, []) => {
+            meter.make_text(text.len())?;
+            Ok(Value::text(text.trim()))
+        }
+        (F::Replace, [Value::Text(from), Value::Text(to)]) => replace(meter, text, from, to, -1),
+        (F::Replace, [Value::Text(from), Value::Text(to), Value::Int(most)]) => replace(meter, text, from, to, *most),
+        (F::Split, [Value::Text(separator)]) => split(meter, text, separator, -1),
+        (F::Split, [Value::Text(separator), Value::Int(most)]) => split(meter, text, separator, *most),
+        (F::Substring, [Value::Int(from)]) => substring(meter, text, *from, None),
+        (F::Substring, [Value::Int(from), Value::Int(to)]) => substring(meter, text, *from, Some(*to)),
+        (F::Quote, []) => quote(meter, text),
+        _ => no_overload(),
+    }
+}
+
+/// `matches`, `find` and `findAll` with a compiled pattern.
+fn match_text<'a>(
+    meter: &mut Meter,
+    function: Function,
+    text: &str,
+    pattern: &str,
+    regex: &Regex,
+    rest: &[Value<'a>],
+) -> Evaluated<'a> {
+    // As upstream: a pattern has a part for each four of its bytes, and each may look at the whole text.
+    let cost = (text.len() as u64 + 1).div_ceil(10).saturating_mul((pattern.len() as u64).div_ceil(4).max(1));
+    meter.charge(cost)?;
+    match (function, rest) {
+        (Function::Matches, []) => Ok(Value::Bool(regex.is_match(text))),
+        (Function::Find, []) => {
+            let found = regex.find(text).map_or("", |found| found.as_str());
+            meter.make_text(found.len())?;
+            Ok(Value::text(found))
+        }
+        (Function::FindAll, [] | [Value::Int(_)]) => {
+            let most = match rest {
+                [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            let mut found = Vec::new();
+            for part in regex.find_iter(text).take(most) {
+                // The search for one match may read the whole rest, so that all of them can be quadratic.
+                meter.charge(1 + (text.len() - part.start()) as u64 / 64)?;
+                meter.make_values(1)?;
+                meter.make_text(part.len())?;
+                found.push(Value::text(part.as_str()));
+            }
+            Ok(Value::list(found))
+        }
+        _ => no_overload(),
+    }
+}
+
+/// The position of a character by its byte.
+fn characters(text: &str, byte: usize) -> i64 {
+    i64::try_from(text[..byte].chars().count()).unwrap_or(i64::MAX)
+}
+
+fn index_of<'a>(meter: &mut Meter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
+    meter.read(text.len().max(1))?;
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    let Ok(from) = usize::try_from(from) else { return other(format!("index out of range: {from}")) };
+    let start = text.char_indices().nth(from).map(|(byte, _)| byte);
+    let found = start.and_then(|start| text[start..].find(part).map(|found| start + found));
+    Ok(Value::Int(found.map_or(-1, |found| characters(text, found))))
+}
+
+/// `from`: the last position at which the part may begin.
+fn last_index_of<'a>(meter: &mut Meter, text: &str, part: &str, from: Option<i64>) -> Evaluated<'a> {
+    meter.read(text.len().max(1))?;
+    let count = text.chars().count();
+    if part.is_empty() {
+        return Ok(Value::Int(from.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX))));
+    }
+    let end = match from {
+        None => text.len(),
+        Some(from) => {
+            let Ok(from) = usize::try_from(from) else { return other(format!("index out of range: {from}")) };
+            if from >= count {
+                return Ok(Value::Int(-1));
+            }
+            let start = text.char_indices().nth(from).map_or(text.len(), |(byte, _)| byte);
+            // A part of another length in bytes may begin at `start`, so its end may be within a character.
+            let mut end = start.saturating_add(part.len()).min(text.len());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            end
+        }
+    };
+    Ok(Value::Int(text[..end].rfind(part).map_or(-1, |found| characters(text, found))))
+}
+
+/// Replaces the first `most` occurrences; all if it is negative.
+fn replace<'a>(meter: &mut Meter, text: &str, from: &str, to: &str, most: i64) -> Evaluated<'a> {
+    meter.read(text.len().max(1))?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let count = text.matches(from).take(most).count();
+    let length = text.len() - count * from.len();
+    // The length is counted before the text is made: a short part can be replaced by a long one many times.
+    meter.make_text(length.saturating_add(count.saturating_mul(to.len())))?;
+    Ok(Value::text(text.replacen(from, to, count)))
+}
+
+/// Splits into at most `most` parts; no bound if it is negative.
+fn split<'a>(meter: &mut Meter, text: &str, separator: &str, most: i64) -> Evaluated<'a> {
+    meter.read(text.len().max(1) * 2)?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut parts: Vec<Value<'a>> = Vec::new();
+    let mut rest = text;
+    while parts.len() < most {
+        let is_last = parts.len() + 1 == most;
+        let cut = match separator.is_empty() {
+            // An empty separator separates the characters.
+            true => rest
+                .chars()
+                .next()
+                .map(|first| (first.len_utf8(), first.len_utf8()))
+                .filter(|(end, _)| *end < rest.len()),
+            false => rest.find(separator).map(|found| (found, found + separator.len())),
+        };
+        let cut = cut.filter(|_| !is_last);
+        let (part, after) = match cut {
+            Some((end, next)) => (&rest[..end], Some(&rest[next..])),
+            None => (rest, None),
+        };
+        if separator.is_empty() && part.is_empty() {
+            break;
+        }
+        meter.make_values(1)?;
+        meter.make_text(part.len())?;
+        parts.push(Value::text(part));
+        match after {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    Ok(Value::list(parts))
+}
+
+/// The characters from `from` up to `to`, without it.
+fn substring<'a>(meter: &mut Meter, text: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
+    meter.make_text(text.len())?;
+    let count = text.chars().count();
+    let to = to.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX));
+    let range = (usize::try_from(from), usize::try_from(to));
+    match range {
+        (Ok(start), Ok(end)) if start <= end && end <= count => {
+            Ok(Value::text(text.chars().skip(start).take(end - start).collect::<String>()))
+        }
+        (Ok(start), Ok(end)) if end <= count && start <= count => {
+            other(format!("invalid substring range. start: {start}, end: {end}"))
+        }
+        _ => other(format!("index out of range: {from}, {to}")),
+    }
+}
+
+/// The text as a literal in double quotes.
+fn quote<'a>(meter: &mut Meter, text: &str) -> Evaluated<'a> {
+    meter.make_text(text.len() * 2 + 2)?;
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\\' => quoted.push_str("\\\\"),
+            '"' => quoted.push_str("\\\""),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    Ok(Value::text(quoted))
+}
+
+/// The texts of a list with a separator between them.
+pub(super) fn join<'a>(meter: &mut Meter, list: &List<'a>, separator: &str) -> Evaluated<'a> {
+    let mut joined = String::new();
+    for (index, element) in list.elements().enumerate() {
+        let Value::Text(text) = element? else { return no_overload::<Value<'a>>() };
+        let separator = if index == 0 { "" } else { separator };
+        meter.charge(1)?;
+        meter.make_text(text.len() + separator.len())?;
+        joined.push_str(separator);
+        joined.push_str(&text);
+    }
+    Ok(Value::text(joined))
+}
+
+/// The number of characters.
+pub(super) fn size(meter: &mut Meter, text: &str) -> Result<i64, Failure> {
+    // Upstream counts one, because Go counts fast.
+    meter.charge(1 + text.len() as u64 / 64)?;
+    Ok(i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,145 @@
+//! Hostile expressions: each is rejected, or ends within its limit of cost. The stack of the thread is that of a small
+//! thread, so that a recursion without a bound would overflow it.
+
+use std::sync::Arc;
+
+use super::super::{CelType, Evaluation, EvaluationError, MAX_LENGTH, MAX_LEVELS, MAX_NESTING, Program};
+
+/// Half of the stack that threads have by default. Frames of builds without optimization are several times larger.
+const STACK: usize = 1 << 20;
+
+/// The limit of Kubernetes for one expression.
+const LIMIT: u64 = 1_000_000;
+
+/// Runs a test with a small stack.
+fn with_small_stack(test: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(STACK).spawn(test).unwrap().join().unwrap();
+}
+
+fn compile(text: &str) -> Result<Program, String> {
+    Program::compile(text, &Arc::new(CelType::Dyn)).map_err(|error| error.message)
+}
+
+fn evaluate(text: &str, object: &str, limit: u64) -> Evaluation {
+    compile(text).unwrap().evaluate(object.as_bytes(), limit)
+}
+
+#[test]
+fn long_and_deep_expressions_are_rejected() {
+    with_small_stack(|| {
+        let deep = 10_000;
+        let cases = [
+            ("brackets", format!("{}true{}", "(".repeat(deep), ")".repeat(deep)), "recursion limit"),
+            ("lists", format!("{}1{}", "[".repeat(deep), "]".repeat(deep)), "recursion limit"),
+            ("maps", format!("{}1{}", "{1:".repeat(deep), "}".repeat(deep)), "recursion limit"),
+            ("open brackets", "(".repeat(deep), "recursion limit"),
+            ("a sum", vec!["1"; deep].join("+"), "recursion limit"),
+            ("selections", format!("self{}", ".a".repeat(deep)), "recursion limit"),
+            ("indexes", format!("self{}", "[0]".repeat(deep)), "recursion limit"),
+            ("calls", format!("self{}", ".size()".repeat(deep)), "recursion limit"),
+            ("conditionals", format!("{}true", "true?1:".repeat(deep)), "recursion limit"),
+            ("arguments", format!("{}1{}", "size(".repeat(deep), ")".repeat(deep)), "recursion limit"),
+            ("mixed chains", "true||false&&".repeat(MAX_LENGTH / 14) + "(", "mismatched input"),
+            ("1 MB of text", format!("'{}' == ''", "a".repeat(1 << 20)), "size exceeds limit"),
+            ("1 MB of brackets", "(".repeat(1 << 20), "size exceeds limit"),
+            ("1 MB of characters of four bytes", "😀".repeat(1 << 18), "size exceeds limit"),
+            ("an open text", format!("'{}", "a".repeat(MAX_LENGTH - 1)), "token recognition error"),
+            ("a long name", "a".repeat(MAX_LENGTH), "undeclared reference"),
+            ("a pattern that is large when compiled", "'a'.matches('((a{100}){100}){100}')".to_owned(), "too large"),
+            (
+                "a pattern with nested groups",
+                format!("'a'.matches('{}')", "(".repeat(4000)),
+                "invalid matches argument",
+            ),
+            ("a long pattern", format!("'a'.matches('{}')", "a".repeat(5000)), "longer than"),
+            ("a long number", "1".repeat(MAX_LENGTH), "invalid int literal"),
+        ];
+        for (name, text, expected) in cases {
+            let error = compile(&text).map(|_| ()).expect_err(name);
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+    });
+}
+
+#[test]
+fn long_expressions_within_the_limits_are_evaluated() {
+    with_small_stack(|| {
+        let nesting = MAX_NESTING - 2;
+        let cases = [
+            ("nested brackets", format!("{}true{}", "(".repeat(nesting), ")".repeat(nesting))),
+            ("nested lists", format!("{}1{}.size() == 1", "[".repeat(nesting - 1), "]".repeat(nesting - 1))),
+            ("a chain of ||", format!("{}true", "false || ".repeat(10_000))),
+            ("a chain of &&", format!("{}true", "true && ".repeat(10_000))),
+            ("a sum", format!("{} == {}", vec!["1"; MAX_LEVELS - 2].join(" + "), MAX_LEVELS - 2)),
+            ("signs", format!("{}true", "!".repeat(50_000))),
+            ("a list", format!("7 in [{}7]", "1,".repeat(40_000))),
+            ("nested macros", format!("{}true{}", "[1].all(x, ".repeat(nesting / 2 - 1), ")".repeat(nesting / 2 - 1))),
+        ];
+        for (name, text) in cases {
+            assert_eq!(evaluate(&text, "{}", LIMIT).result, Ok(true), "{name}");
+        }
+    });
+}
+
+#[test]
+fn expensive_evaluations_exceed_their_limit() {
+    with_small_stack(|| {
+        let numbers = format!(r#"{{"l":[{}0],"s":"{}"}}"#, "1,".repeat(20_000), "a".repeat(100_000));
+        // A text that doubles in each of 30 nested macros.
+        let doubled = (0..30).fold("'aaaaaaaaaa'".to_owned(), |text, _| format!("[{text}].map(x, x + x)[0]"));
+        let cases = [
+            ("nested macros", "self.l.all(a, self.l.all(b, a + b >= 0))".to_owned(), "self.l.all(b, a + b >= 0)"),
+            ("a list in a macro", "self.l.all(a, !(5 in self.l))".to_owned(), ""),
+            ("a text that doubles", format!("{doubled} == ''"), ""),
+            ("a replacement", "self.s.replace('a', self.s) == ''".to_owned(), "self.s.replace('a', self.s)"),
+            ("an empty replacement", "self.s.replace('', self.s) == ''".to_owned(), "self.s.replace('', self.s)"),
+            ("a separator", "self.l.map(x, '').join(self.s) == ''".to_owned(), "self.l.map(x, '').join(self.s)"),
+            ("a pattern", "self.l.all(a, !self.s.matches('a*b'))".to_owned(), ""),
+            ("a pattern that is not a literal", "self.l.all(a, !self.s.matches('a*b' + string(a)))".to_owned(), ""),
+            ("all matches", "self.l.all(a, self.s.findAll('a').size() > 0)".to_owned(), ""),
+            ("a range", "lists.range(1000000000).size() > 0".to_owned(), "lists.range(1000000000)"),
+            ("an index of a long list", "self.l.all(a, self.l[20000] == 0)".to_owned(), ""),
+            ("the size of a long list", "self.l.all(a, self.l.size() > 0)".to_owned(), ""),
+            ("the size of a long text", "self.l.all(a, self.s.size() > 0)".to_owned(), ""),
+            ("lists that double", "self.l.all(a, (self.l + self.l).size() > 0)".to_owned(), ""),
+            ("distinct", "lists.range(20000).distinct().size() > 0".to_owned(), ""),
+            ("equality of long lists", "self.l.all(a, self.l == self.l)".to_owned(), ""),
+            ("splitting", "self.l.all(a, self.s.split('').size() > 0)".to_owned(), ""),
+        ];
+        for (name, text, part) in cases {
+            let found = evaluate(&text, &numbers, LIMIT);
+            let Err(EvaluationError::OverLimit { expression, limit: LIMIT }) = &found.result else {
+                panic!("{name}: {found:?}");
+            };
+            let is_named = part.is_empty() || expression == part;
+            assert!(is_named, "{name}: the error names {expression}");
+        }
+    });
+}
+
+#[test]
+fn an_exceeded_limit_is_not_absorbed() {
+    for text in ["self.l.all(a, a == 1) || true", "false && self.l.all(a, a == 1)", "true || self.l.all(a, a == 1)"] {
+        let found = evaluate(text, r#"{"l":[1,1,1,1,1,1,1,1]}"#, 20).result;
+        let is_decided_before = text.starts_with("false") || text.starts_with("true");
+        assert_eq!(matches!(found, Err(EvaluationError::OverLimit { .. })), !is_decided_before, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn values_nested_deeply_are_compared_without_overflow() {
+    with_small_stack(|| {
+        let deep = format!(r#"{{"a":{}1{}}}"#, "[".repeat(5000), "]".repeat(5000));
+        let found = evaluate("self.a == self.a", &deep, LIMIT).result;
+        assert!(matches!(found, Err(EvaluationError::Failed(_))), "{found:?}");
+        assert_eq!(evaluate("self.a.size() == 1", &deep, LIMIT).result, Ok(true));
+    });
+}
+
+#[test]
+fn objects_that_are_not_json_are_an_error() {
+    for object in ["", "{", "[1", "nul", r#"{"a":"\q"}"#, "\u{1}"] {
+        let found = evaluate("self.a == 'x'", object, LIMIT).result;
+        assert!(matches!(found, Err(EvaluationError::Failed(_))), "{object}: {found:?}");
+    }
+}

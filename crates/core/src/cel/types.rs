@@ -1,0 +1,373 @@
+//! Types of expressions, and the type of `self` out of a schema.
+//!
+//! [`CelType::of_resource`] reads the subset of OpenAPI that structural schemas have, as apiserver
+//! `pkg/cel/common/schemas.go` (SchemaDeclType) does. Differences:
+//!
+//! - Values without a type are dynamic here; upstream hides them.
+//! - All of metadata is known here; upstream's rules see `name` and `generateName`. Times in metadata are strings, as
+//!   they are for kinds without a schema.
+//! - A member can be named as it is written, or with upstream's escapes, such as `__namespace__`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value as JsonValue;
+
+/// The type of an expression. `PartialEq` also compares bounds of sizes; [`CelType::accepts`] does not.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CelType {
+    /// Known at evaluation only.
+    Dyn,
+    /// The type of `null`.
+    Null,
+    /// Booleans.
+    Bool,
+    /// Signed integers of 64 bits.
+    Int,
+    /// Unsigned integers of 64 bits.
+    Uint,
+    /// Floating-point numbers.
+    Double,
+    /// Texts, with their longest and shortest length in characters where the schema has them.
+    Text {
+        /// maxLength.
+        longest: Option<u64>,
+        /// minLength, or 1 if each value of the enum is longer than that.
+        shortest: u64,
+    },
+    /// Bytes, which a schema has as base64.
+    Bytes,
+    /// Points in time.
+    Timestamp,
+    /// Spans of time.
+    Duration,
+    /// Lists.
+    List(Arc<ListType>),
+    /// Maps.
+    Map(Arc<MapType>),
+    /// Objects with declared members.
+    Object(Arc<ObjectType>),
+    /// An optional value.
+    Optional(Arc<CelType>),
+    /// A type as a value.
+    Type,
+    /// A quantity of Kubernetes.
+    Quantity,
+    /// An IP address.
+    Ip,
+    /// A range of IP addresses.
+    Cidr,
+}
+
+/// The type of a list.
+#[derive(Debug, PartialEq)]
+pub struct ListType {
+    /// The type of its elements.
+    pub element: CelType,
+    /// maxItems.
+    pub most: Option<u64>,
+}
+
+/// The type of a map.
+#[derive(Debug, PartialEq)]
+pub struct MapType {
+    /// The type of its keys.
+    pub key: CelType,
+    /// The type of its values.
+    pub value: CelType,
+    /// maxProperties.
+    pub most: Option<u64>,
+}
+
+/// The type of an object with declared members.
+#[derive(Debug, PartialEq)]
+pub struct ObjectType {
+    members: BTreeMap<String, Property>,
+    /// Whether members that are not declared are dynamic instead of errors.
+    is_open: bool,
+}
+
+/// A declared member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// Its type.
+    pub kind: CelType,
+    /// Whether each object has it.
+    pub is_required: bool,
+    /// Whether it can be null.
+    pub is_nullable: bool,
+}
+
+/// The maximum depth of a schema that is read. What is deeper is dynamic.
+const MAX_DEPTH: usize = 64;
+
+static DYN: CelType = CelType::Dyn;
+
+static DYN_LIST: LazyLock<Arc<ListType>> = LazyLock::new(|| Arc::new(ListType { element: CelType::Dyn, most: None }));
+
+static STRINGS: LazyLock<Arc<MapType>> =
+    LazyLock::new(|| Arc::new(MapType { key: CelType::TEXT, value: CelType::TEXT, most: None }));
+
+impl CelType {
+    /// Any text.
+    pub const TEXT: CelType = CelType::Text { longest: None, shortest: 0 };
+
+    /// The type of the objects of a resource with this schema (openAPIV3Schema). Build it once for each version of a
+    /// resource: a schema may be a megabyte long.
+    pub fn of_resource(schema: &JsonValue) -> CelType {
+        match CelType::of_schema(schema, 0) {
+            CelType::Object(object) => {
+                let mut members = object.members.clone();
+                let text = Property { kind: CelType::TEXT, is_required: true, is_nullable: false };
+                members.insert("apiVersion".to_owned(), text.clone());
+                members.insert("kind".to_owned(), text);
+                members.insert("metadata".to_owned(), metadata());
+                CelType::Object(Arc::new(ObjectType { members, is_open: object.is_open }))
+            }
+            _ => CelType::Dyn,
+        }
+    }
+
+    /// The type of the values of a schema.
+    fn of_schema(schema: &JsonValue, depth: usize) -> CelType {
+        let is = |keyword: &str| schema[keyword].as_bool().unwrap_or(false);
+        let number = |keyword: &str| schema[keyword].as_u64();
+        if depth >= MAX_DEPTH || is("x-kubernetes-int-or-string") {
+            return CelType::Dyn;
+        }
+        if is("x-kubernetes-embedded-resource") {
+            return CelType::Dyn;
+        }
+        match schema["type"].as_str().unwrap_or_default() {
+            "boolean" => CelType::Bool,
+            "integer" => CelType::Int,
+            "number" => CelType::Double,
+            "string" => match schema["format"].as_str().unwrap_or_default() {
+                "byte" => CelType::Bytes,
+                "date" | "date-time" => CelType::Timestamp,
+                "duration" => CelType::Duration,
+                _ => text_type(schema),
+            },
+            "array" if schema["items"].is_object() => {
+                let element = CelType::of_schema(&schema["items"], depth + 1);
+                CelType::List(Arc::new(ListType { element, most: number("maxItems") }))
+            }
+            "array" => CelType::List(DYN_LIST.clone()),
+            "object" if schema["additionalProperties"].is_object() => {
+                let value = CelType::of_schema(&schema["additionalProperties"], depth + 1);
+                CelType::Map(Arc::new(MapType { key: CelType::TEXT, value, most: number("maxProperties") }))
+            }
+            "object" => {
+                let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty());
+                let is_open = is("x-kubernetes-preserve-unknown-fields")
+                    || schema["additionalProperties"].as_bool().unwrap_or(false);
+                let Some(properties) = properties else {
+                    // An object without members is of no use to an author; upstream hides some of these.
+                    return if is_open { CelType::Dyn } else { CelType::Object(Arc::new(ObjectType::empty())) };
+                };
+                let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let property = |(name, schema): (&String, &JsonValue)| {
+                    let is_required = required.iter().any(|required| required.as_str() == Some(name));
+                    let is_nullable = schema["nullable"].as_bool().unwrap_or(false);
+                    let kind = CelType::of_schema(schema, depth + 1);
+                    (name.clone(), Property { kind, is_required, is_nullable })
+                };
+                CelType::Object(Arc::new(ObjectType { members: properties.iter().map(property).collect(), is_open }))
+            }
+            _ => CelType::Dyn,
+        }
+    }
+
+    /// Whether a value of this type can be used as the other, or the reverse: equal types, without bounds of sizes, and
+    /// dynamic parts, which fit each type. Numbers are not converted. Null can be an object, an optional, a time or a
+    /// duration, as in cel-go.
+    pub(super) fn accepts(&self, other: &CelType) -> bool {
+        match (self, other) {
+            (CelType::Dyn, _) | (_, CelType::Dyn) => true,
+            (CelType::Text { .. }, CelType::Text { .. }) => true,
+            (CelType::List(left), CelType::List(right)) => left.element.accepts(&right.element),
+            (CelType::Map(left), CelType::Map(right)) => {
+                left.key.accepts(&right.key) && left.value.accepts(&right.value)
+            }
+            (CelType::Map(map), CelType::Object(_)) | (CelType::Object(_), CelType::Map(map)) => {
+                map.key.accepts(&CelType::TEXT) && map.value == CelType::Dyn
+            }
+            (CelType::Optional(left), CelType::Optional(right)) => left.accepts(right),
+            (CelType::Null, other) | (other, CelType::Null) => matches!(
+                other,
+                CelType::Null
+                    | CelType::Object(_)
+                    | CelType::Optional(_)
+                    | CelType::Timestamp
+                    | CelType::Duration
+                    | CelType::Quantity
+                    | CelType::Ip
+                    | CelType::Cidr
+            ),
+            (left, right) => left == right,
+        }
+    }
+
+    /// The type of both: the first if they fit, but dynamic if one of them is; `None` if they do not fit.
+    pub(super) fn join(&self, other: &CelType) -> Option<CelType> {
+        match (self, other) {
+            _ if !self.accepts(other) => None,
+            (CelType::Dyn, _) | (_, CelType::Dyn) => Some(CelType::Dyn),
+            (CelType::Null, other) => Some(other.clone()),
+            (CelType::Text { longest: left, .. }, CelType::Text { longest: right, .. }) => {
+                Some(CelType::Text { longest: left.zip(*right).map(|(left, right)| left.max(right)), shortest: 0 })
+            }
+            (CelType::List(left), CelType::List(right)) => {
+                let element = left.element.join(&right.element)?;
+                let most = left.most.zip(right.most).map(|(left, right)| left.max(right));
+                Some(CelType::List(Arc::new(ListType { element, most })))
+            }
+            (left, _) => Some(left.clone()),
+        }
+    }
+
+    /// A list of this type.
+    pub(super) fn list_of(element: CelType) -> CelType {
+        CelType::List(Arc::new(ListType { element, most: None }))
+    }
+
+    /// An optional of this type.
+    pub(super) fn optional(of: CelType) -> CelType {
+        CelType::Optional(Arc::new(of))
+    }
+
+    /// Whether it is one of the three types of numbers.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self, CelType::Int | CelType::Uint | CelType::Double)
+    }
+
+    /// The type of the elements of a list; dynamic for other types.
+    pub(super) fn element(&self) -> &CelType {
+        match self {
+            CelType::List(list) => &list.element,
+            _ => &DYN,
+        }
+    }
+
+    /// The type of the values of a map, or of the member of this name; dynamic for other types and unknown members.
+    pub(super) fn value_at(&self, key: &str) -> &CelType {
+        match self {
+            CelType::Map(map) => &map.value,
+            CelType::Object(object) => object.members.get(key).map_or(&DYN, |property| &property.kind),
+            _ => &DYN,
+        }
+    }
+}
+
+impl ObjectType {
+    fn empty() -> ObjectType {
+        ObjectType { members: BTreeMap::new(), is_open: false }
+    }
+
+    /// The key in the object and the declaration of a member that an expression names. The name may be escaped.
+    pub(super) fn member<'n>(&'n self, name: &'n str) -> Option<(&'n str, &'n Property)> {
+        if let Some((key, property)) = self.members.get_key_value(name) {
+            return Some((key, property));
+        }
+        let unescaped = unescape(name)?;
+        self.members.get_key_value(unescaped.as_str()).map(|(key, property)| (key.as_str(), property))
+    }
+
+    /// Whether members that are not declared are dynamic.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+}
+
+/// The type of a string by its schema.
+fn text_type(schema: &JsonValue) -> CelType {
+    let values = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let lengths = || values.iter().filter_map(JsonValue::as_str).map(|value| value.chars().count() as u64);
+    let longest = schema["maxLength"].as_u64().or_else(|| lengths().max());
+    let shortest = schema["minLength"].as_u64().unwrap_or(0).max(lengths().min().unwrap_or(0));
+    CelType::Text { longest, shortest }
+}
+
+/// metadata of an object: ObjectMeta, whose lists are dynamic.
+fn metadata() -> Property {
+    let property = |kind: CelType, is_required| Property { kind, is_required, is_nullable: false };
+    let name = CelType::Text { longest: Some(253), shortest: 1 };
+    let text = |longest| property(CelType::Text { longest: Some(longest), shortest: 1 }, false);
+    let strings = || property(CelType::Map(STRINGS.clone()), false);
+    let list = || property(CelType::List(DYN_LIST.clone()), false);
+    let members = [
+        ("name", property(name, true)),
+        ("generateName", text(253)),
+        ("namespace", text(63)),
+        ("uid", text(128)),
+        ("resourceVersion", text(128)),
+        ("generation", property(CelType::Int, false)),
+        ("creationTimestamp", text(32)),
+        ("deletionTimestamp", text(32)),
+        ("deletionGracePeriodSeconds", property(CelType::Int, false)),
+        ("labels", strings()),
+        ("annotations", strings()),
+        ("ownerReferences", list()),
+        ("finalizers", property(CelType::list_of(CelType::TEXT), false)),
+        ("managedFields", list()),
+        ("selfLink", text(1024)),
+    ];
+    let members = members.into_iter().map(|(name, property)| (name.to_owned(), property)).collect();
+    property(CelType::Object(Arc::new(ObjectType { members, is_open: false })), true)
+}
+
+/// The name that an escaped name stands for (apiserver `pkg/cel/escaping.go`); `None` if it has no escape.
+fn unescape(name: &str) -> Option<String> {
+    const ESCAPES: [(&str, &str); 4] =
+        [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
+    if !name.contains("__") {
+        return None;
+    }
+    let inside = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"));
+    let is_keyword = |name: &&str| super::lex::is_reserved(name) || ["true", "false", "null", "in"].contains(name);
+    if let Some(reserved) = inside.filter(is_keyword) {
+        return Some(reserved.to_owned());
+    }
+    let mut unescaped = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(character) = rest.chars().next() {
+        match ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
+            Some((escape, plain)) => {
+                unescaped.push_str(plain);
+                rest = &rest[escape.len()..];
+            }
+            None => {
+                unescaped.push(character);
+                rest = &rest[character.len_utf8()..];
+            }
+        }
+    }
+    Some(unescaped)
+}
+
+/// The type as cel-go's error messages name it.
+impl fmt::Display for CelType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CelType::Dyn => formatter.write_str("dyn"),
+            CelType::Null => formatter.write_str("null"),
+            CelType::Bool => formatter.write_str("bool"),
+            CelType::Int => formatter.write_str("int"),
+            CelType::Uint => formatter.write_str("uint"),
+            CelType::Double => formatter.write_str("double"),
+            CelType::Text { .. } => formatter.write_str("string"),
+            CelType::Bytes => formatter.write_str("bytes"),
+            CelType::Timestamp => formatter.write_str("timestamp"),
+            CelType::Duration => formatter.write_str("duration"),
+            CelType::List(list) => write!(formatter, "list({})", list.element),
+            CelType::Map(map) => write!(formatter, "map({}, {})", map.key, map.value),
+            CelType::Object(_) => formatter.write_str("object"),
+            CelType::Optional(of) => write!(formatter, "optional_type({of})"),
+            CelType::Type => formatter.write_str("type"),
+            CelType::Quantity => formatter.write_str("kubernetes.Quantity"),
+            CelType::Ip => formatter.write_str("net.IP"),
+            CelType::Cidr => formatter.write_str("net.CIDR"),
+        }
+    }
+}
