@@ -566,7 +566,8 @@ impl Server {
         } else if negotiate::names_facets(context.headers) {
             Box::pin(facets::answer(&self.state, context, address, &resource)).await
         } else {
-            list::answer(&self.state, context, address, &resource).await
+            // In a box, so that gets and watches hold no memory for its future, the largest of the three.
+            Box::pin(list::answer(&self.state, context, address, &resource)).await
         };
         // A deprecated version warns with its errors too, so they become responses here.
         let mut response = match answered {
