@@ -44,6 +44,7 @@
 //! | `transport` | HTTP/1.1 and HTTP/2 over sockets, TLS, timeouts; knows nothing of Kubernetes |
 //! | `wire` | the formats of Kubernetes' responses: JSON, YAML, protobuf, Table, Status, bodies, negotiation |
 //! | `placement_service` | PlacementReviews, from a document to a status, without HTTP |
+//! | `dependents` | the objects that an object owns, over all stores, without HTTP |
 //! | `server` | the request pipeline and its handlers: discovery, get, list, watch, OpenAPI, reviews, forwarding |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
@@ -71,6 +72,7 @@ pub use fieldcache_core::{
 pub mod access;
 pub mod audit;
 pub mod cli;
+pub mod dependents;
 pub mod fair_semaphore;
 pub mod flow_control;
 pub mod kinds;

@@ -80,6 +80,8 @@ const EDGES: [(&str, &[&str]); 37] = [
             "transport",
         ],
     ),
+    // Dependents of an object, without HTTP: for the server and the command line.
+    ("dependents", &["model", "json", "store", "query", "registry", "flow_control"]),
     // Reviews of placement, without HTTP: for the server and the command line.
     ("placement_service", &["model", "selector", "store", "placement", "manifest", "registry"]),
     (
@@ -105,6 +107,7 @@ const EDGES: [(&str, &[&str]); 37] = [
             "flow_control",
             "transport",
             "wire",
+            "dependents",
             "placement_service",
         ],
     ),
@@ -158,6 +161,7 @@ const EDGES: [(&str, &[&str]); 37] = [
             "store",
             "query",
             "openapi",
+            "printer",
             "placement",
             "advise",
             "kinds",
@@ -171,6 +175,7 @@ const EDGES: [(&str, &[&str]); 37] = [
             "flow_control",
             "transport",
             "wire",
+            "dependents",
             "placement_service",
             "server",
             "runtime",

@@ -31,6 +31,7 @@ mod load;
 mod options;
 mod own;
 mod placement;
+mod queries;
 mod report;
 mod routing;
 mod shards;
@@ -109,6 +110,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("in shards");
         if let Err(error) = Box::pin(shards::run(&options, offered, &mut report)).await {
             fail(&options, &shards::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&queries::ROWS) {
+        eprintln!("in queries");
+        if let Err(error) = Box::pin(queries::run(&options, offered, &mut report)).await {
+            fail(&options, &queries::ROWS, &error, &mut report);
         }
     }
     if options.wants(&growth::ROWS) {

@@ -24,6 +24,7 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
       list-updates  LIST of 100 hits while 2,000 updates a second run; delivery of updates while 50 full lists run
       list-protobuf LIST of all Pods in protobuf, and the same list in JSON
       shards        LIST of one of ten shards, and WATCH of updates, beside the whole: bytes, CPU of server and client
+      queries       operators of field selectors, totals and facets: latency (targets are for --objects 1000000)
       memory        memory at rest and at the peak of a relist, as a share of the JSON
       ingest        updates a second and core; cost of an update at 1/10 and 10 times the objects; the first list's MB/s
       first-sync    first sync from kube-apiserver beside a reader that throws the same stream away
@@ -53,7 +54,7 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
                    (perf record -g -p PID is smaller, but its stacks end where there are no frame pointers)";
 
 /// Names of the rows, in the order of the report.
-pub(crate) const ROWS: [&str; 22] = [
+pub(crate) const ROWS: [&str; 23] = [
     "list-field",
     "list-none",
     "list-labels",
@@ -61,6 +62,7 @@ pub(crate) const ROWS: [&str; 22] = [
     "list-updates",
     "list-protobuf",
     "shards",
+    "queries",
     "memory",
     "ingest",
     "first-sync",

@@ -38,7 +38,7 @@ const PHASES: [&str; 3] = ["Pending", "Running", "Failed"];
 /// What kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A namespaced custom resource whose spec.color and spec.size are selectable.
+    /// A namespaced custom resource whose spec.color, spec.size and spec.weight are selectable.
     Gadgets,
     /// Pods, whose status.phase is selectable. They do not run.
     Pods,
@@ -131,7 +131,7 @@ impl Resource {
         match self.form {
             Form::Gadgets => json!({
                 "apiVersion": format!("{}/v1", self.group), "kind": "Gadget", "metadata": metadata,
-                "spec": { "color": color, "size": size },
+                "spec": { "color": color, "size": size, "weight": weight(&[name, color, size]) },
             }),
             Form::Pods => json!({
                 "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
@@ -141,17 +141,24 @@ impl Resource {
     }
 }
 
+/// An integer below 20 for spec.weight, which differs from text to text.
+fn weight(texts: &[&str]) -> u32 {
+    texts.iter().flat_map(|text| text.bytes()).map(u32::from).sum::<u32>() % 20
+}
+
 /// The definition of the custom resource in this group.
 #[must_use]
 pub fn definition(group: &str) -> Value {
     let text = json!({ "type": "string" });
     let schema = json!({ "type": "object", "properties": {
-        "spec": { "type": "object", "properties": { "color": text, "size": text } },
+        "spec": { "type": "object", "properties": {
+            "color": text, "size": text, "weight": { "type": "integer" },
+        } },
     } });
     let version = json!({
         "name": "v1", "served": true, "storage": true,
         "schema": { "openAPIV3Schema": schema },
-        "selectableFields": [{ "jsonPath": ".spec.color" }, { "jsonPath": ".spec.size" }],
+        "selectableFields": [{ "jsonPath": ".spec.color" }, { "jsonPath": ".spec.size" }, { "jsonPath": ".spec.weight" }],
     });
     crate::fixtures::definition(
         group,
@@ -298,7 +305,10 @@ impl Writer {
         } else {
             let metadata = json!({ "annotations": note, "labels": { "tier": tier, "color": color } });
             let patch = match self.resource.form {
-                Form::Gadgets => json!({ "metadata": metadata, "spec": { "color": color, "size": size } }),
+                Form::Gadgets => {
+                    let weight = weight(&[&name, color, size, &self.step.to_string()]);
+                    json!({ "metadata": metadata, "spec": { "color": color, "size": size, "weight": weight } })
+                }
                 Form::Pods => json!({ "metadata": metadata }),
             };
             (merge(&member, &patch), true)

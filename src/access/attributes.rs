@@ -34,8 +34,9 @@ pub struct ResourceAttributes {
     pub namespace: String,
     /// The name in the path, or in a field selector on `metadata.name`.
     pub name: String,
-    /// The requirements of the field selector. Empty if it is invalid or too long: the request is then authorized for
-    /// more, not for less.
+    /// The requirements of the field selector, without those that depend on the fields of the resource: see
+    /// `FieldSelector::certain`. Empty if the selector is invalid or too long: the request is then authorized for more,
+    /// not for less.
     pub fields: Vec<FieldRequirement>,
     /// The requirements of the label selector; likewise.
     pub labels: Vec<LabelRequirement>,
@@ -68,7 +69,7 @@ impl Attributes {
                 subresource: named.subresource_name().to_owned(),
                 namespace: named.namespace.clone().unwrap_or_default(),
                 name: request.name().to_owned(),
-                fields: fields.map(|selector| selector.requirements.clone()).unwrap_or_default(),
+                fields: fields.map(|selector| selector.certain().cloned().collect()).unwrap_or_default(),
                 labels: labels.map(|selector| selector.requirements.clone()).unwrap_or_default(),
             }
         });

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::attributes::{Attributes, ResourceAttributes};
 use super::identity::Identity;
-use crate::selector::{Dialect, Operator};
+use crate::selector::{Dialect, Operator, TestedValues};
 
 /// The result of a TokenReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,16 @@ pub fn access_answer(review: &Value) -> AccessAnswer {
     AccessAnswer::Denied(reason(&status["reason"]))
 }
 
+/// A requirement of a field selector as JSON, for a SubjectAccessReview. Fields that reviews can name have one value,
+/// which is empty if it is absent. So `Exists` is `NotIn` with the empty value, which every authorizer knows from `k!=`.
+fn field_requirement(key: &str, operator: &Operator) -> Option<Value> {
+    match operator.values() {
+        TestedValues::Any if operator.is_negative() => requirement(key, &Operator::equal_to("")),
+        TestedValues::Any => requirement(key, &Operator::not_equal_to("")),
+        TestedValues::Listed(_) | TestedValues::Integers(_) | TestedValues::WithPrefix(_) => requirement(key, operator),
+    }
+}
+
 /// A requirement of a selector as JSON, for a SubjectAccessReview. `None` for operators that reviews do not have:
 /// without the requirement, the review is about more objects, not fewer.
 fn requirement(key: &str, operator: &Operator) -> Option<Value> {
@@ -141,7 +151,7 @@ fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     put(&mut about, "resource", &resource.resource);
     put(&mut about, "subresource", &resource.subresource);
     put(&mut about, "name", &resource.name);
-    let fields = resource.fields.iter().filter_map(|field| requirement(&field.label, &field.operator));
+    let fields = resource.fields.iter().filter_map(|field| field_requirement(&field.label, &field.operator));
     let labels = resource.labels.iter().filter_map(|label| requirement(&label.key, &label.operator));
     let (fields, labels): (Vec<Value>, Vec<Value>) = (fields.collect(), labels.collect());
     for (key, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {

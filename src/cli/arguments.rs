@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::place::arguments::PlaceArguments;
 use super::server_arguments::{OperatorArguments, ServeArguments};
 use super::shared_arguments::{OutputFormat, SourceArguments};
+use super::tree::arguments::TreeArguments;
 use crate::wire::params::go_duration;
 
 /// Field-filtered informer caches for Kubernetes.
@@ -45,6 +46,8 @@ pub enum Command {
     Get(Later),
     /// Show where a Pod can run, and why not elsewhere
     Place(Box<PlaceArguments>),
+    /// Show the objects that an object owns, as a tree with their state
+    Tree(TreeArguments),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
 }

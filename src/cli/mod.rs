@@ -23,6 +23,7 @@ pub mod server_arguments;
 pub mod shared_arguments;
 #[cfg(test)]
 mod tests;
+pub mod tree;
 
 use std::ffi::OsString;
 
@@ -65,6 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Kubeconfig(arguments) => runtime.block_on(kubeconfig::run(arguments)),
         Command::Advise(arguments) => runtime.block_on(advise::run(arguments)),
         Command::Place(arguments) => runtime.block_on(place::run(*arguments)),
+        Command::Tree(arguments) => runtime.block_on(tree::run(arguments)),
         Command::Crds(arguments) => crds::run(&arguments),
     };
     // Syncs and watches may still run; the command does not wait for them.

@@ -257,7 +257,7 @@ pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Opti
             let plain =
                 !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
             if plain && field.kind == "string" {
-                best.entry(posting.len()).or_insert_with(|| (field.label.clone(), value.to_owned()));
+                best.entry(posting.len()).or_insert_with(|| (field.label.clone(), value.into_owned()));
             }
         }
     }

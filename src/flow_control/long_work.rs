@@ -7,9 +7,11 @@
 //!
 //! # How
 //! Long work runs in [`block_in_place`], in addition to the threads of the runtime. Another thread takes over all
-//! other tasks, and the operating system divides the processors between them. At most one piece of long work for each
-//! processor runs at a time. This bounds the number of threads, and their memory. Users share them by the bytes of
+//! other tasks, and the operating system divides the processors between them. Only a few pieces of long work run at a
+//! time ([`LongWorkPermits`]). This bounds the number of threads, and their memory. Users share them by the bytes of
 //! their objects, and work on a shorter object comes first ([`Places::UntilDone`](crate::model::fair_queue::Places)).
+//! Work beyond [`VERY_LONG`] has permits of its own. Otherwise a user who reads many objects of 1 MB would wait, as
+//! soon as it has read as much as others, for one object of 12 MB of each of a hundred others.
 //!
 //! Code that reads an object calls [`may_read`] first. In a usual turn, this function returns false for a long
 //! object. The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long
@@ -35,6 +37,10 @@ use crate::query::work::yield_to_others;
 
 /// Objects up to this size are read in a usual turn, in bytes. Reading a longer one takes up to 50 ms for each MB.
 pub const LONG: usize = 256 << 10;
+
+/// Work up to this size shares permits, in bytes of an object that is read. API servers accept no longer object in a
+/// request, so longer ones come from aggregated API servers, and the same work on a Table can be as much.
+pub const VERY_LONG: usize = 3 << 20;
 
 /// The work on an object, compared with reading it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,10 +191,34 @@ pub(super) fn run_long<Done>(
     done
 }
 
-/// The permits for long work: one for each processor.
-pub(super) fn permits() -> Arc<FairSemaphore<User>> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    Arc::new(FairSemaphore::of_work(processors as u64))
+/// The permits for long work.
+#[derive(Debug)]
+pub(super) struct LongWorkPermits {
+    /// For work up to [`VERY_LONG`]: one for each processor.
+    long: Arc<FairSemaphore<User>>,
+    /// For more work: one for two processors.
+    very_long: Arc<FairSemaphore<User>>,
+}
+
+impl LongWorkPermits {
+    /// The permits for this machine.
+    pub(super) fn new() -> LongWorkPermits {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        LongWorkPermits {
+            long: Arc::new(FairSemaphore::of_work(processors)),
+            very_long: Arc::new(FairSemaphore::of_work(processors.div_ceil(2))),
+        }
+    }
+
+    /// The number of requests that wait for a permit.
+    pub(super) fn waiting(&self) -> usize {
+        self.long.in_use().waiting + self.very_long.in_use().waiting
+    }
+
+    /// The permits for work on this many bytes.
+    fn of(&self, bytes: usize) -> &Arc<FairSemaphore<User>> {
+        if bytes <= VERY_LONG { &self.long } else { &self.very_long }
+    }
 }
 
 /// A request for the permit of a long turn. Dropping it cancels the request.
@@ -234,7 +264,7 @@ impl NextTurn {
     pub(super) fn poll_permit(
         bytes: usize,
         queued: &mut Option<Box<QueuedLongTurn>>,
-        permits: &Arc<FairSemaphore<User>>,
+        permits: &LongWorkPermits,
         user: &User,
         context: &Context<'_>,
     ) -> Poll<Option<Permit<User>>> {
@@ -258,7 +288,12 @@ impl NextTurn {
                 Slot::Expired => {}
             }
         }
-        *queued = Some(Box::new(QueuedLongTurn::new(bytes, permits.clone(), user.clone(), context.waker().clone())));
+        *queued = Some(Box::new(QueuedLongTurn::new(
+            bytes,
+            permits.of(bytes).clone(),
+            user.clone(),
+            context.waker().clone(),
+        )));
         Poll::Pending
     }
 }

@@ -52,9 +52,9 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::limit::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
-use super::long_work::{self, LONG, NextTurn};
+use super::long_work::{self, LONG, LongWorkPermits, NextTurn};
 use super::user::User;
-use crate::fair_semaphore::{FairSemaphore, Permit};
+use crate::fair_semaphore::Permit;
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
 use crate::model::quantity::Bytes;
 use crate::query::work::yield_to_others;
@@ -89,7 +89,7 @@ pub struct Seats {
     taken: AtomicU64,
     shared: Mutex<Shared>,
     /// Permits for turns of [`long_work`].
-    long: Arc<FairSemaphore<User>>,
+    long: LongWorkPermits,
 }
 
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Seats {
         let bounds = Bounds { places: most, first_places: 0, bytes: u64::MAX, waiting, waiting_together };
         let queue = FairQueue::new(Places::ForOneRound, bounds);
         let shared = Shared { queue, next_ticket: 0, sleeping: HashMap::new(), round: 0, is_ending: false };
-        Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared), long: long_work::permits() }
+        Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared), long: LongWorkPermits::new() }
     }
 
     /// A worker for a user. It has no turn yet.
@@ -153,7 +153,7 @@ impl Seats {
 
     /// The number of requests that wait for a turn, usual or long.
     pub fn waiting(&self) -> usize {
-        self.lock().queue.waiting() + self.long.in_use().waiting
+        self.lock().queue.waiting() + self.long.waiting()
     }
 
     /// The cost of a turn that had to wait, which is charged in advance: a seat.

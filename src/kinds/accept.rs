@@ -193,7 +193,7 @@ pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, St
             );
             problems.push(problem(format!("{place}.key"), SpecErrorReason::FieldNotSelectable, message));
         }
-        let is_known = requirement.operator.is_in(Dialect::FieldText) && requirement.values.len() == 1;
+        let is_known = requirement.operator.is_in(Dialect::KubernetesFieldText) && requirement.values.len() == 1;
         match requirement.operator.with_values(requirement.values.clone()) {
             Ok(operator) if is_known => {
                 terms.push(FieldRequirement { label: requirement.key.clone(), operator }.to_string());

@@ -82,7 +82,7 @@ impl Loaded {
     }
 
     /// The indexes of the store as (index, field, values, bytes): one for each field, one for all labels, one for
-    /// namespaces, and one for shards if the store has it.
+    /// namespaces, one for owners if an object has any, and one for shards if the store has it.
     fn indexes(&self) -> Vec<(&str, &str, u64, u64)> {
         let sum = |belongs: &dyn Fn(&Attribute) -> bool| {
             let matching = self.usage.attributes.iter().filter(|index| belongs(&index.attribute));
@@ -99,6 +99,8 @@ impl Loaded {
         indexes.push(("label", "", values, bytes));
         let (values, bytes) = sum(&|attribute| *attribute == Attribute::Namespace);
         indexes.push(("namespace", "", values, bytes));
+        let (values, bytes) = sum(&|attribute| *attribute == Attribute::Owners);
+        indexes.extend((bytes > 0).then_some(("owner", "", values, bytes)));
         // Few stores have this index.
         let (values, bytes) = sum(&|attribute| *attribute == Attribute::UidHash);
         indexes.extend((bytes > 0).then_some(("shard", "", values, bytes)));

@@ -138,6 +138,8 @@ fn for_field(extractor: &Extractor, field: FieldRef, operator: &Operator) -> Ope
     match operator.values() {
         TestedValues::Any if !is_many && operator.is_negative() => Operator::equal_to(""),
         TestedValues::Any if !is_many => Operator::not_equal_to(""),
-        TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => operator.clone(),
+        TestedValues::Listed(_) | TestedValues::Any | TestedValues::Integers(_) | TestedValues::WithPrefix(_) => {
+            operator.clone()
+        }
     }
 }

@@ -146,7 +146,7 @@ impl RequestInfo {
             return None;
         }
         let Selector::Read(fields) = fields else { return None };
-        let requirements = fields.requirements.iter().filter(|requirement| requirement.label == NAME_FIELD);
+        let requirements = fields.certain().filter(|requirement| requirement.label == NAME_FIELD);
         let value = requirements.filter_map(|requirement| requirement.operator.demanded()).next()?;
         (value != "." && value != ".." && !value.contains(['/', '%'])).then_some(value)
     }

@@ -2,7 +2,7 @@
 //! `builtin_group_documents` has its documents.
 //!
 //! The group contains no objects: [`super::view_request`] serves `views/NAME/proxy`, and [`super::placement_review`]
-//! answers `placementreviews` without storing them. Clients see the group together with all others that are served, but
+//! answers `placementreviews` without storing them. [`super::dependents`] finds the `dependents` of an object. Clients see the group together with all others that are served, but
 //! without an OpenAPI document. kube-apiserver's aggregator sees only this group: otherwise it would take every other
 //! group, and every document of the OpenAPI index, for fieldcache's own (kube-aggregator `pkg/controllers/openapiv3`).
 //! A View does not contain the group.

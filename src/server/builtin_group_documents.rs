@@ -5,13 +5,14 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use super::builtin_group::{GROUP, KEY, VERSION};
+use super::dependents::kind as dependents;
 use super::placement_review::kind as placement_reviews;
 use crate::model::own_groups;
 use crate::registry::documents::StaticDocuments;
 
 /// The resources of the group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
-    vec![views(), placement_reviews::row()]
+    vec![views(), placement_reviews::row(), dependents::row()]
 }
 
 /// The row of the resource `views` and its subresource `proxy`.

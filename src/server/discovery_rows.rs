@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::builtin_group::{self, BuiltinGroupVisibility};
 use super::builtin_group_documents;
+use super::dependents::kind as dependents;
 use super::pass_through::PassThrough;
 use super::placement_review::kind as placement_reviews;
 use super::self_review::kind as self_reviews;
@@ -100,8 +101,9 @@ impl Offered<'_> {
             BuiltinGroupVisibility::WithoutViews if is_own => {
                 // Other resources of the group are those of a fieldcache in the cluster, and are forwarded.
                 let mut rows = catalog_rows(self.catalog, self.pass_through, group, version);
-                rows.retain(|row| row["resource"] != placement_reviews::RESOURCE);
-                rows.push(placement_reviews::row());
+                let own = [placement_reviews::row(), dependents::row()];
+                rows.retain(|row| own.iter().all(|own| own["resource"] != row["resource"]));
+                rows.extend(own);
                 rows
             }
             BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {

@@ -30,6 +30,7 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
+use crate::wire::params;
 
 /// How long to wait for a response beyond the timeout of the request. The API server ends late requests itself; after
 /// this, no response will come.
@@ -54,6 +55,9 @@ pub(super) async fn answer(
         context.record.record_resource(context.info, context.headers, address, resource);
     }
     context.record.record_path(AnswerPath::Forwarded);
+    if address.is_some_and(|address| address.subresource.is_none()) && context.is_read() {
+        params::check_forwarded(&context.info.query)?;
+    }
     if context.is_long {
         let message = "the URL is too long to be forwarded to the API server (at most 65,534 bytes): shorten the selectors, or cache the resource";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));

@@ -26,8 +26,9 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::Shown;
+use crate::wire::facets::FacetOptions;
 use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
-use crate::wire::params::read_version;
+use crate::wire::params::{check_not_sorted, read_version};
 use crate::wire::row::Row;
 use crate::wire::table;
 use crate::wire::table::{Columns, Include};
@@ -82,6 +83,8 @@ async fn answer_in(
         check_route_accept(context.headers, &OBJECTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    FacetOptions::check_absent(&context.info.query)?;
+    check_not_sorted(&context.info.query)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
     if let Some(problem) = problem_of_name(name) {
         return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))).into());
@@ -246,7 +249,8 @@ fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
         Representation::Whole
         | Representation::Partial(_)
         | Representation::PartialList(_)
-        | Representation::AggregatedDiscovery => 1,
+        | Representation::AggregatedDiscovery
+        | Representation::Facets => 1,
     };
     passes.saturating_mul(object.length() as u64)
 }
@@ -290,7 +294,7 @@ fn form(
                 )),
             });
         }
-        Representation::Whole | Representation::AggregatedDiscovery => {
+        Representation::Whole | Representation::AggregatedDiscovery | Representation::Facets => {
             json.reserve(object.length() + 256);
             shown.write_single(resource, &mut json);
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
-use crate::query::{ContinueToken, Listing, Selection, State, Work};
+use crate::query::{ContinueToken, Listing, Selection, SortedListing, State, Work};
 use crate::registry::{Resource, ResourceOrigin, ResourceState};
 use crate::store::{Object, Revocation, Snapshot};
 
@@ -22,6 +22,7 @@ use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::response::streamed;
 use super::settings::ReadConsistency;
+use super::sorting::{SortedPage, Sorting};
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
@@ -31,6 +32,7 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
+use crate::wire::facets::FacetOptions;
 use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
@@ -86,8 +88,9 @@ async fn answer_in(
         check_route_accept(context.headers, &LISTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    FacetOptions::check_absent(&context.info.query)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
-    let request = Arc::new(Request::read(context, address, resource)?);
+    let request = Arc::new(ListRequest::read(context, address, resource)?);
     let selection = &request.selection;
     // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
     // lists.
@@ -97,6 +100,12 @@ async fn answer_in(
     let of_selection = of_selection.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
+    let of_order = request
+        .sorting
+        .as_ref()
+        .map_or(0, |sorting| sorting.order.most_held_bytes(state.snapshot(), request.wanted.limit));
+    let of_order = (of_order > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, of_order));
+    let _of_order = of_order.transpose().map_err(ApiError::Limited)?;
     // Objects are converted last, so any other error takes precedence over a form that does not fit.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
@@ -140,7 +149,8 @@ async fn answer_in(
         Representation::Whole
         | Representation::Partial(_)
         | Representation::PartialList(_)
-        | Representation::AggregatedDiscovery => None,
+        | Representation::AggregatedDiscovery
+        | Representation::Facets => None,
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);
@@ -218,13 +228,13 @@ async fn answer_in(
 /// a store that cannot be loaded. [`NoResponse::Retry`] if the resource is no longer served, or was replaced.
 /// [`NoResponse::Forward`] if a Strong read would have to wait, and the API server can answer it instead. The API
 /// server cannot answer a request with a View, or with a field that it does not know.
-async fn state_to_show(
+pub(super) async fn state_to_show(
     server: &ServerState,
     context: &RequestContext<'_>,
-    request: &Request,
+    request: &ListRequest,
     consistency: ReadConsistency,
 ) -> Result<(State, ReadFrom), NoResponse> {
-    let Request { selection, wanted, resource, .. } = request;
+    let ListRequest { selection, can_be_forwarded, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.state, patience).await?;
     // The lag does not matter for the state at an exact version, nor for a Strong read, which queries the source.
@@ -239,8 +249,7 @@ async fn state_to_show(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             // For an Eventual read, `newest` only waits until writes through this server are visible.
-            let upstream_understands = context.view.is_none() && read::upstream_knows(resource, selection);
-            Box::pin(consistency::newest(server, context, resource, snapshot, upstream_understands)).await?
+            Box::pin(consistency::newest(server, context, resource, snapshot, *can_be_forwarded)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
@@ -265,40 +274,67 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 /// The page of a state that a request shows, and the state. The page is found in turns of the user.
 ///
 /// # Errors
-/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
-async fn take_page(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
+/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`). 400 for the token of
+/// a sorted list that does not fit.
+async fn take_page(request: &Arc<ListRequest>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(
         snapshot,
         Box::pin(async move {
-            let page = Page::take(state.clone(), &request).await;
-            (state, page)
+            let page = match &request.sorting {
+                Some(sorting) => Page::take_sorted(state.clone(), &request, sorting).await,
+                None => Ok(Page::take(state.clone(), &request).await),
+            };
+            page.map(|page| (state, page))
         }),
     )
-    .await
+    .await?
 }
 
 /// The selection and the options of a list request.
-struct Request {
+pub(super) struct ListRequest {
     selection: Selection,
+    /// Whether the API server of the source can answer the request too.
+    can_be_forwarded: bool,
     wanted: Wanted,
+    /// The order of the objects; `None`: by their keys.
+    sorting: Option<Sorting>,
     resource: Arc<Resource>,
 }
 
-impl Request {
+impl ListRequest {
     /// Reads the options and the selection of a request.
     ///
     /// # Errors
     /// 400 for invalid options or selectors.
-    fn read(
+    pub(super) fn read(
         context: &RequestContext<'_>,
         address: &ResourcePath,
         resource: &Arc<Resource>,
-    ) -> Result<Request, ApiError> {
+    ) -> Result<ListRequest, ApiError> {
         let mut options = ListOptions::read(context.info)?;
-        let selection = read::selection(resource, address, &mut options)?;
-        let wanted = Wanted::read(&options, &selection, resource)?;
-        Ok(Request { selection: resource.restrict(selection), wanted, resource: resource.clone() })
+        let read::RequestedSelection { selection, is_upstream } = read::selection(resource, address, &mut options)?;
+        let sorting = Sorting::read(&context.info.query, resource, &selection)?;
+        let wanted = Wanted::read(&options, &selection, resource, sorting.as_ref())?;
+        let selection = resource.restrict(selection);
+        Ok(ListRequest {
+            selection,
+            can_be_forwarded: is_upstream && context.view.is_none() && sorting.is_none(),
+            wanted,
+            sorting,
+            resource: resource.clone(),
+        })
+    }
+
+    /// The same request, for a response that only fieldcache makes. It is not forwarded.
+    #[must_use]
+    pub(super) fn not_forwarded(self) -> ListRequest {
+        ListRequest { can_be_forwarded: false, ..self }
+    }
+
+    /// The selected objects: those that the request selects, and its View shows.
+    pub(super) fn selection(&self) -> &Selection {
+        &self.selection
     }
 }
 
@@ -332,7 +368,12 @@ impl Wanted {
     ///
     /// # Errors
     /// 400 for an invalid version or continue token, or for both together.
-    fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, ApiError> {
+    fn read(
+        options: &ListOptions,
+        selection: &Selection,
+        resource: &Resource,
+        sorting: Option<&Sorting>,
+    ) -> Result<Wanted, ApiError> {
         let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         // kube-apiserver gets one object by its name without pages, so the limit does not apply.
         let has_known_key = selection.namespace.is_some() || resource.scope == Scope::Cluster;
@@ -341,19 +382,26 @@ impl Wanted {
         // Only the string "0" disables the limit; "00" is version 0 too, but has pages.
         let is_zero = options.version == "0";
         if !options.continue_token.is_empty() {
-            let token = ContinueToken::decode(&options.continue_token)
-                .map_err(|error| ApiError::BadRequest(error.to_string()))?;
+            let (version, start) = match sorting.and_then(|sorting| sorting.token.as_ref()) {
+                // The position of a sorted list is not a key.
+                Some(token) => (Some(token.version), None),
+                None => {
+                    let token = ContinueToken::decode(&options.continue_token)
+                        .map_err(|error| ApiError::BadRequest(error.to_string()))?;
+                    // `start` has no leading slash, like the token that kube-apiserver returns with an expired page.
+                    let start = token.key().to_owned();
+                    let key = format!("{prefix}{start}");
+                    (token.version, Some((start, key)))
+                }
+            };
             // Version 0 disables the limit with a token too: the page is all the rest of the token's state.
             let limit = limit.filter(|_| !is_zero);
             if !options.version.is_empty() && !is_zero {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(ApiError::BadRequest(message.to_owned()));
             }
-            let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
-            // `start` has no leading slash, like the token that kube-apiserver returns with an expired page.
-            let start = token.key().to_owned();
-            let key = format!("{prefix}{start}");
-            return Ok(Wanted { state, limit, start: Some((start, key)), prefix });
+            let state = version.map_or(WantedState::Newest, WantedState::Exactly);
+            return Ok(Wanted { state, limit, start, prefix });
         }
         let version = read_version(&options.version)
             .map_err(|problem| ApiError::BadRequest(format!("invalid resource version: {problem}")))?;
@@ -402,6 +450,8 @@ struct Page {
     bytes: u64,
     /// The memory that it takes until it has been sent, without the objects, in bytes.
     held_bytes: u64,
+    /// Whether the client has chosen the order. Otherwise, a Table may have its own.
+    is_sorted: bool,
 }
 
 /// The objects of a page.
@@ -414,6 +464,12 @@ enum PageObjects {
         /// The maximum number of objects that are still taken.
         left: usize,
     },
+    /// Objects in an order that was computed for the page.
+    Sorted {
+        listing: Box<SortedListing>,
+        /// The maximum number of objects that are still taken.
+        left: usize,
+    },
 }
 
 impl Iterator for PageObjects {
@@ -422,8 +478,12 @@ impl Iterator for PageObjects {
     fn next(&mut self) -> Option<Object> {
         match self {
             PageObjects::Kept(objects) => objects.next(),
-            PageObjects::Walked { left: 0, .. } => None,
+            PageObjects::Walked { left: 0, .. } | PageObjects::Sorted { left: 0, .. } => None,
             PageObjects::Walked { listing, left } => {
+                *left -= 1;
+                listing.next()
+            }
+            PageObjects::Sorted { listing, left } => {
                 *left -= 1;
                 listing.next()
             }
@@ -436,8 +496,9 @@ impl PageObjects {
     fn first_length(&mut self) -> usize {
         let first = match self {
             PageObjects::Kept(objects) => objects.as_slice().first(),
-            PageObjects::Walked { left: 0, .. } => None,
+            PageObjects::Walked { left: 0, .. } | PageObjects::Sorted { left: 0, .. } => None,
             PageObjects::Walked { listing, .. } => listing.peek(),
+            PageObjects::Sorted { listing, .. } => listing.peek(),
         };
         first.map_or(0, Object::length)
     }
@@ -448,6 +509,7 @@ impl PageObjects {
         let longest = match self {
             PageObjects::Kept(objects) => objects.as_slice().iter().map(Object::length).max().unwrap_or(0),
             PageObjects::Walked { listing, .. } => listing.longest(),
+            PageObjects::Sorted { listing, .. } => listing.longest(),
         };
         (longest as u64).max(SMALLEST_LONGEST).next_power_of_two()
     }
@@ -455,36 +517,30 @@ impl PageObjects {
 
 impl Page {
     /// Finds the page of a state that a request wants. Without a limit, this is the rest of the list.
-    async fn take(state: State, request: &Request) -> Page {
-        let Request { selection, wanted, resource } = request;
+    async fn take(state: State, request: &ListRequest) -> Page {
+        let ListRequest { selection, wanted, resource, .. } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
         let mut meta =
             ListMeta { version, continue_token: String::new(), remaining: None, shard: selection.shard.clone() };
-        // Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a
-        // View prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
-        let is_pruned = resource.prune().is_some();
-        let length = |object: &Object| {
-            let length = object.length() as u64;
-            if is_pruned { length.next_power_of_two() } else { length }
-        };
+        let length = counted_length(resource);
         let estimated = |listing: &Listing| {
             // Most lists are so short that the exact length does not matter.
             let most = listing.at_most().saturating_mul(listing.longest() as u64);
-            if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, length) }
+            if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, &length) }
         };
         let Some(limit) = wanted.limit else {
             let listing = Box::new(Listing::begin(state, selection, start, &mut work).await);
             let (bytes, held_bytes) = (estimated(&listing), listing.held_bytes());
             let objects = PageObjects::Walked { listing, left: usize::MAX };
-            return Page { meta, objects, bytes, held_bytes };
+            return Page { meta, objects, bytes, held_bytes, is_sorted: false };
         };
         // Finds the length and the last object of the page, and keeps its objects if they are few enough.
         let mut scout = Listing::begin(state.clone(), selection, start, &mut work).await;
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
-        let mut bytes: u64 = kept.iter().map(length).sum();
+        let mut bytes: u64 = kept.iter().map(&length).sum();
         for object in scout.by_ref().take(limit - kept.len()) {
             bytes += length(&object);
             last = Some(object.key().to_owned());
@@ -502,7 +558,36 @@ impl Page {
             let held_bytes = listing.held_bytes();
             (PageObjects::Walked { listing, left: limit }, held_bytes)
         };
-        Page { meta, objects, bytes, held_bytes }
+        Page { meta, objects, bytes, held_bytes, is_sorted: false }
+    }
+}
+
+impl Page {
+    /// Finds the page of a state in an order. Without a limit, this is the rest of the list.
+    ///
+    /// # Errors
+    /// 400 for a token that is not of this list.
+    async fn take_sorted(state: State, request: &ListRequest, sorting: &Sorting) -> Result<Page, ApiError> {
+        let ListRequest { selection, wanted, resource, .. } = request;
+        let (version, shard) = (state.version(), selection.shard.clone());
+        let page = sorting.page(state, selection, wanted.limit, counted_length(resource)).await?;
+        let SortedPage { listing, continue_token, remaining, bytes } = page;
+        let held_bytes = listing.held_bytes();
+        let objects = PageObjects::Sorted { listing: Box::new(listing), left: wanted.limit.unwrap_or(usize::MAX) };
+        let meta = ListMeta { version, continue_token, remaining, shard };
+        Ok(Page { meta, objects, bytes, held_bytes, is_sorted: true })
+    }
+}
+
+/// A function for the length that an object of a list counts as, in bytes.
+///
+/// Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a View
+/// prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
+fn counted_length(resource: &Resource) -> impl Fn(&Object) -> u64 + use<> {
+    let is_pruned = resource.prune().is_some();
+    move |object| {
+        let length = object.length() as u64;
+        if is_pruned { length.next_power_of_two() } else { length }
     }
 }
 
@@ -527,10 +612,11 @@ fn pieces(
     clock: &Clock,
 ) -> (Pieces, Revocation) {
     let resource = resource.clone();
-    let Page { meta, mut objects, .. } = page;
+    let Page { meta, mut objects, is_sorted, .. } = page;
     let mut show = show(&resource);
     // Sorting reads what is shown of all objects, so they are pruned before it and not again when they are written.
-    if let Some(sorted) = table.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
+    let own_order = table.filter(|_| !is_sorted);
+    if let Some(sorted) = own_order.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
         objects = PageObjects::Kept(sorted.into_iter());
         show = Box::new(Some);
     }
@@ -549,7 +635,8 @@ fn pieces(
         Representation::Whole
         | Representation::Partial(_)
         | Representation::Table(_)
-        | Representation::AggregatedDiscovery => {
+        | Representation::AggregatedDiscovery
+        | Representation::Facets => {
             let envelope = Envelope::of_list(&resource, &meta);
             (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
         }

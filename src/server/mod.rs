@@ -9,7 +9,7 @@
 //! |---|---|
 //! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order. `context` is what handlers know of the request, `state` what they share, and [`settings`] what the process sets. `no_response` has the reasons why a handler returns no response |
 //! | checks | [`guards`] rejects requests of web pages at a local server, `methods` rejects writes, `authorize` authenticates and authorizes through [`crate::access`] |
-//! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both |
+//! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `facets` counts the objects of a list, and `sorting` reads its order. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both. `dependents`, over [`crate::dependents`] |
 //! | watches over WebSocket | `websocket` makes the handshake, and converts the response of a watch |
 //! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
 //! | responses | `response` makes one of a document |
@@ -30,12 +30,14 @@ mod builtin_group_documents;
 pub mod clock;
 pub mod consistency;
 mod context;
+mod dependents;
 mod disclosure;
 pub mod discovery;
 mod discovery_rows;
 pub mod documents;
 mod drain_on_drop;
 mod explain;
+mod facets;
 mod field_validation;
 pub mod forward;
 mod forward_policy;
@@ -58,6 +60,7 @@ pub mod request_metrics;
 mod response;
 mod self_review;
 pub mod settings;
+mod sorting;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -28,8 +28,8 @@ use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::{FoundView, ViewRequest};
 use super::{
-    authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, placement_review, read,
-    self_review, view_request, watch, websocket,
+    authorize, dependents, facets, forward, forward_policy, get, guards, health, list, non_resource, openapi,
+    placement_review, read, self_review, view_request, watch, websocket,
 };
 use crate::access::AuthorizedRequest;
 use crate::access::authentication::{LocalAuthentication, Peer};
@@ -52,7 +52,7 @@ use crate::transport::heads::slots::LongQuery;
 use crate::transport::listen::Answers;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::negotiate::Format;
+use crate::wire::negotiate::{self, Format};
 use crate::wire::request_log::RequestLog;
 use crate::wire::response::{complete, error_response};
 use crate::wire::{params, warnings};
@@ -412,6 +412,11 @@ impl Server {
                 Review::Caller(review) => Box::pin(self_review::answer(&self.state, context, review, body)).await,
             };
         }
+        // A View does not serve them.
+        let of_owner = dependents::kind::dependents_path(context.info.route()).filter(|_| context.view.is_none());
+        if let Some(address) = of_owner {
+            return Box::pin(dependents::answer(&self.state, context, address)).await;
+        }
         if let Some(forwarded) = self.forward(context, uri, body).await? {
             return Ok(forwarded);
         }
@@ -558,6 +563,8 @@ impl Server {
             watch::answer(&self.state, context, address, &resource).await
         } else if address.name.is_some() {
             get::answer(&self.state, context, address, &resource).await
+        } else if negotiate::names_facets(context.headers) {
+            Box::pin(facets::answer(&self.state, context, address, &resource)).await
         } else {
             list::answer(&self.state, context, address, &resource).await
         };

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{FieldTerm, Selection};
+use crate::query::{FieldTerm, ResolvedFields, Selection};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
@@ -147,26 +147,30 @@ pub async fn not_older_than(
     }
 }
 
-/// The selection of a request: the namespace and name of its path, and its selectors. The selectors are moved out of
-/// `options`, because a request that waits must not hold them twice.
+/// The selection of a request.
+pub struct RequestedSelection {
+    /// The namespace and name of the path, and the selectors.
+    pub selection: Selection,
+    /// Whether the API server of the source understands the selectors. It does not know the fields of a FieldCache and
+    /// the operators of fieldcache. Most API servers ignore `shardSelector`.
+    pub is_upstream: bool,
+}
+
+/// The selection of a request. The selectors are moved out of `options`, because a request that waits must not hold
+/// them twice.
 ///
 /// # Errors
-/// 400 for a field that the resource does not have, or a label that the View does not show. 400 for a field selector
-/// together with a name in the path, unless it requires that name. 500 for an invalid shard selector, as upstream.
+/// 400 for a field that the resource does not have, an operator that does not suit its field, or a label that the View
+/// does not show. 400 for a field selector together with a name in the path, unless it requires that name. 500 for an
+/// invalid shard selector, as upstream.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
     options: &mut ListOptions,
-) -> Result<Selection, ApiError> {
-    let requirements = std::mem::take(&mut options.fields.requirements);
-    let mut fields = Vec::with_capacity(requirements.len());
-    for requirement in requirements {
-        let field = resource
-            .extractor
-            .resolve(&requirement.label)
-            .map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
-        fields.push(FieldTerm::new(field, requirement.operator));
-    }
+) -> Result<RequestedSelection, ApiError> {
+    let resolved = ResolvedFields::new(std::mem::take(&mut options.fields), &resource.extractor)
+        .map_err(|unsuitable| ApiError::BadRequest(unsuitable.to_string()))?;
+    let ResolvedFields { terms: mut fields, is_extended } = resolved;
     if let Some(name) = &address.name {
         if fields.is_empty() {
             fields.push(FieldTerm::new(FieldRef::Name, Operator::equal_to(&**name)));
@@ -191,7 +195,9 @@ pub fn selection(
         "" => None,
         text => Some(Arc::new(Shard::parse(text).map_err(|error| ApiError::Bare(error.message))?)),
     };
-    Ok(Selection { namespace, labels, fields, shard }.simplified())
+    let selection = Selection { namespace, labels, fields, shard };
+    let is_upstream = !is_extended && upstream_knows(resource, &selection);
+    Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
 }
 
 /// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is
@@ -223,8 +229,8 @@ pub async fn in_turns<Done>(
     .await
 }
 
-/// Whether the API server of the source understands a selection. It does not know the fields of a FieldCache, and most
-/// API servers ignore `shardSelector`.
+/// Whether the API server of the source has everything that a selection uses: it lacks the fields of a FieldCache, and
+/// most API servers ignore `shardSelector`.
 pub fn upstream_knows(resource: &Resource, selection: &Selection) -> bool {
     let fields = resource.extractor.fields();
     selection.shard.is_none()

@@ -233,14 +233,15 @@ pub(super) struct RequestRecord {
 #[derive(Clone, Debug)]
 enum Subject {
     Resource(Arc<Resource>),
-    Review(&'static Gvr),
+    /// A kind of fieldcache's own that is not stored.
+    OwnKind(&'static Gvr),
 }
 
 impl Subject {
     fn gvr(&self) -> &Gvr {
         match self {
             Subject::Resource(resource) => &resource.gvr,
-            Subject::Review(gvr) => gvr,
+            Subject::OwnKind(gvr) => gvr,
         }
     }
 }
@@ -299,7 +300,14 @@ impl RequestRecord {
     /// Records that the request is a review; `gvr` is the resource of the review.
     pub(super) fn record_review(&self, gvr: &'static Gvr) {
         let (has_field_selector, has_label_selector) = (false, false);
-        let (subject, verb) = (Subject::Review(gvr), Verb::Post);
+        let (subject, verb) = (Subject::OwnKind(gvr), Verb::Post);
+        let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
+    }
+
+    /// Records that the request is for the dependents of an object; `gvr` is their resource.
+    pub(super) fn record_dependents(&self, gvr: &'static Gvr) {
+        let (has_field_selector, has_label_selector) = (false, false);
+        let (subject, verb) = (Subject::OwnKind(gvr), Verb::Get);
         let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
     }
 

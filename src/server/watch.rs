@@ -50,10 +50,11 @@ use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Shown};
+use crate::wire::facets::FacetOptions;
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
-use crate::wire::params::{ListOptions, read_version};
+use crate::wire::params::{ListOptions, check_not_sorted, read_version};
 use crate::wire::past;
 use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
@@ -91,8 +92,10 @@ pub(super) async fn answer(
     let offered = protobuf::offered(&catalog, resource);
     // As in kube-apiserver, the header Accept is first checked as for a list, and below as for a watch.
     negotiate(context.headers, Offer::Resource, offered)?;
+    FacetOptions::check_absent(&context.info.query)?;
+    check_not_sorted(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
-    let selection = resource.restrict(read::selection(resource, address, &mut options)?);
+    let selection = resource.restrict(read::selection(resource, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
     let of_selection =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;

@@ -126,7 +126,8 @@ const UNKNOWN_NAME: &str = "(unknown name)";
 impl Feed {
     /// A feed with an empty store.
     pub fn new(resource: Arc<Resource>, limits: HistoryLimits) -> Feed {
-        let store = Store::with_epoch(limits, resource.state.next_epoch());
+        let integers = resource.extractor.integers().collect();
+        let store = Store::with_epoch(limits, resource.state.next_epoch()).with_integers(integers);
         resource.state.set_relisting(false);
         Feed {
             resource,

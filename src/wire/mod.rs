@@ -7,7 +7,7 @@
 //! | Step | Files |
 //! |---|---|
 //! | reading a request | [`negotiate`] reads headers, [`params`] options; `request_body` reads bodies |
-//! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables |
+//! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables, [`facets`] their numbers |
 //! | bytes | [`pieces`] are created on demand, [`indent`], [`gzip`] and `messages` convert them, [`body`] sends them |
 //! | errors | [`api_error`] creates a Status, `past` is the error for a snapshot that was revoked |
 //! | responses | `response` sets media types and lengths, `warnings` adds Warning headers, `request_log` logs requests |
@@ -16,6 +16,7 @@ pub mod api_error;
 pub mod body;
 pub mod column;
 pub mod encode;
+pub mod facets;
 pub mod gzip;
 pub mod indent;
 pub(crate) mod messages;

@@ -2,13 +2,17 @@
 //! `endpoints/handlers/negotiation/negotiate.go`).
 //!
 //! Every response exists as JSON, all but watches as YAML, and some in protobuf ([`Protobuf`]). Tables exist as JSON
-//! and YAML, PartialObjectMetadata in all three formats.
+//! and YAML, PartialObjectMetadata in all three formats. Lists also exist as [`super::facets`], in JSON and YAML.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
 use super::api_error::ApiError;
+use super::facets;
 use crate::request::Query;
+
+/// The name of fieldcache's own representation of lists, in the parameter `as`.
+const FACETS: &str = "Facets";
 
 /// How bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +25,7 @@ pub enum Format {
     Protobuf,
 }
 
-/// Which representations have a protobuf message. Tables never have one.
+/// Which representations have a protobuf message. Tables and Facets have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Messages {
     /// None.
@@ -36,7 +40,7 @@ impl Messages {
     /// Whether this representation has a protobuf message.
     fn has(self, form: &Representation) -> bool {
         match (self, form) {
-            (Messages::None, _) | (_, Representation::Table(_)) => false,
+            (Messages::None, _) | (_, Representation::Table(_) | Representation::Facets) => false,
             (Messages::Everything, _)
             | (Messages::Metadata, Representation::Partial(_) | Representation::PartialList(_)) => true,
             (Messages::Metadata, Representation::Whole | Representation::AggregatedDiscovery) => false,
@@ -79,6 +83,8 @@ pub enum Representation {
     PartialList(String),
     /// APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
     AggregatedDiscovery,
+    /// Facets of view.fieldcache.dev/v1alpha1, fieldcache's own: see [`super::facets`].
+    Facets,
 }
 
 /// The result of content negotiation.
@@ -97,8 +103,10 @@ pub struct Agreed {
 /// The kind of a path, which decides the formats and representations that it offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Objects and lists.
+    /// Objects.
     Resource,
+    /// Lists: as objects, and as Facets.
+    List,
     /// Watches: no YAML.
     Watch,
     /// `/api` and `/apis`, which have an aggregated form.
@@ -186,17 +194,24 @@ impl<'a> Clause<'a> {
             return Some(Representation::Whole);
         }
         match (offer, self.parameter("g"), convert) {
-            (Offer::Resource | Offer::Watch, "meta.k8s.io", _) if version != "v1" && version != "v1beta1" => None,
-            (Offer::Resource | Offer::Watch, "meta.k8s.io", "Table") => Some(Representation::Table(version.to_owned())),
-            (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadata") => {
+            (Offer::Resource | Offer::List | Offer::Watch, "meta.k8s.io", _)
+                if version != "v1" && version != "v1beta1" =>
+            {
+                None
+            }
+            (Offer::Resource | Offer::List | Offer::Watch, "meta.k8s.io", "Table") => {
+                Some(Representation::Table(version.to_owned()))
+            }
+            (Offer::Resource | Offer::List | Offer::Watch, "meta.k8s.io", "PartialObjectMetadata") => {
                 Some(Representation::Partial(version.to_owned()))
             }
-            (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadataList") => {
+            (Offer::Resource | Offer::List | Offer::Watch, "meta.k8s.io", "PartialObjectMetadataList") => {
                 Some(Representation::PartialList(version.to_owned()))
             }
             (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") if version == "v2" => {
                 Some(Representation::AggregatedDiscovery)
             }
+            (Offer::List, facets::GROUP, FACETS) if version == facets::VERSION => Some(Representation::Facets),
             _ => None,
         }
     }
@@ -207,7 +222,8 @@ impl<'a> Clause<'a> {
 /// JSON.
 ///
 /// # Errors
-/// 406 with the offered media types, if the client accepts none of them.
+/// 406 with the offered media types, if the client accepts none of them. 406 that states where Facets are offered, if
+/// the client accepts them.
 pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
@@ -228,13 +244,26 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
         }
         misses_protobuf |= protobuf.upstream.has(&form);
     }
+    if clauses.iter().any(|clause| clause.parameter("as") == FACETS) {
+        let (group, version) = (facets::GROUP, facets::VERSION);
+        return Err(ApiError::NotAcceptable(format!(
+            "as={FACETS} is only accepted in lists, as application/json or application/yaml with g={group};v={version}"
+        )));
+    }
     let offered = match offer {
         Offer::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
-        Offer::Resource | Offer::Discovery | Offer::Plain => {
+        Offer::Resource | Offer::List | Offer::Discovery | Offer::Plain => {
             "application/json, application/yaml, application/vnd.kubernetes.protobuf"
         }
     };
     Err(ApiError::NotAcceptable(format!("only the following media types are accepted: {offered}")))
+}
+
+/// Whether the header Accept names Facets. Then a list must be negotiated as [`Offer::List`], which may choose another
+/// representation.
+pub fn names_facets(headers: &HeaderMap) -> bool {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    header.contains(FACETS)
 }
 
 /// The media types of the routes of single built-in objects.

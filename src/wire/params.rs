@@ -22,7 +22,7 @@ const MOST_REQUIREMENTS: usize = 1024;
 ///
 /// # Errors
 /// 400 for a value that is not a 64-bit integer, with the message of Go's parser.
-fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
+pub(super) fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         ApiError::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
@@ -56,7 +56,37 @@ fn number_problem(text: &str) -> &'static str {
 /// Parameters of fieldcache's query language that this version does not support. They are rejected, because a
 /// response that ignores them would contain objects that the client did not select. Other unknown parameters are
 /// ignored, as upstream.
-const NOT_SUPPORTED: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
+const NOT_SUPPORTED: [&str; 1] = ["celSelector"];
+
+/// Checks that a request which is no list of objects has no order: its response would ignore it.
+///
+/// # Errors
+/// 400 for the parameter `sortBy`.
+pub fn check_not_sorted(query: &Query) -> Result<(), ApiError> {
+    match query.get("sortBy") {
+        None => Ok(()),
+        Some(_) => Err(ApiError::BadRequest(
+            "the query parameter sortBy is only allowed in lists of objects: remove it".to_owned(),
+        )),
+    }
+}
+
+/// All parameters of fieldcache's query language. The API server does not know them.
+const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
+
+/// Checks a read that is forwarded to the API server: it would ignore the parameters of fieldcache's query language.
+///
+/// # Errors
+/// 400 that names the parameter.
+pub fn check_forwarded(query: &Query) -> Result<(), ApiError> {
+    match OWN.iter().find(|parameter| query.get(parameter).is_some()) {
+        None => Ok(()),
+        Some(parameter) => Err(ApiError::BadRequest(format!(
+            "the query parameter {parameter} is only supported for resources that fieldcache caches, but this request \
+             is forwarded to the API server: remove it"
+        ))),
+    }
+}
 
 /// metav1.ListOptions, decoded.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -120,7 +120,7 @@ impl Objects {
                 fields: if version == "v1beta1" { ListFields::PARTIAL_V1BETA1 } else { ListFields::USUAL },
                 note: note(true)?,
             }),
-            Representation::Table(_) | Representation::AggregatedDiscovery => None,
+            Representation::Table(_) | Representation::AggregatedDiscovery | Representation::Facets => None,
         }
     }
 

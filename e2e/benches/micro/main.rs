@@ -9,7 +9,7 @@
 //! - [`samples`]: the objects and a store of them
 //! - [`splitting`]: lines, watch lines and pages; [`extracting`]: object bytes to records
 //! - [`storing`]: one update; [`routing`]: one change to its subscriptions
-//! - [`planning`]: selections; [`encoding`]: responses; [`placing`]: where a Pod can run
+//! - [`planning`]: selections; [`encoding`]: responses; [`placing`]: where a Pod can run; [`walking`]: what an object owns
 
 mod encoding;
 mod extracting;
@@ -19,6 +19,7 @@ mod routing;
 mod samples;
 mod splitting;
 mod storing;
+mod walking;
 
 use criterion::Criterion;
 
@@ -31,5 +32,6 @@ fn main() {
     planning::measure(&mut criterion);
     encoding::measure(&mut criterion);
     placing::measure(&mut criterion);
+    walking::measure(&mut criterion);
     criterion.final_summary();
 }

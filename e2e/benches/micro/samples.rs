@@ -27,7 +27,7 @@ pub(crate) fn shirts() -> Shirts {
     Shirts { count: STORED, ..Shirts::default() }
 }
 
-/// The plan of shirts: three fields.
+/// The plan of shirts: four fields.
 pub(crate) fn shirt_plan(shirts: &Shirts) -> Extractor {
     let definition = Crd::read(&shirts.definition()).expect("the corpus's definition must be readable");
     Extractor::custom_resource(&definition, "v1")

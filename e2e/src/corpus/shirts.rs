@@ -1,7 +1,7 @@
 //! Corpus (i): shirts of 2.4 KB each, as served.
 //!
-//! There are three selectable fields: `spec.color`, with 100 objects a value, and `spec.serial` and `spec.order`, with
-//! a separate value for each object. Of the labels, the pair [`PAIR`] selects 670 of 100,000; each half of it selects
+//! There are four selectable fields: `spec.color`, with 100 objects a value, `spec.serial` and `spec.order`, with a
+//! separate value for each object, and the integer `spec.quantity`, with 100 values. Of the labels, the pair [`PAIR`] selects 670 of 100,000; each half of it selects
 //! many more.
 
 use serde_json::{Value, json};
@@ -72,6 +72,7 @@ impl Shirts {
                 "schema": { "openAPIV3Schema": schema },
                 "selectableFields": [
                     { "jsonPath": ".spec.color" }, { "jsonPath": ".spec.serial" }, { "jsonPath": ".spec.order" },
+                    { "jsonPath": ".spec.quantity" },
                 ],
                 "additionalPrinterColumns": [
                     { "name": "Color", "type": "string", "jsonPath": ".spec.color" },

@@ -147,6 +147,11 @@ pub fn random(seed: u64) -> Case {
                             &"limit=9999999999999999999",
                             &"continue=",
                             &"fieldSelector=",
+                            &"metadata.name",
+                            &"+in+(",
+                            &")",
+                            &"^%3D",
+                            &"%3E",
                             &"%00",
                             &"%2C",
                             &"a",
@@ -254,6 +259,15 @@ async fn selectors(arena: &Arena) -> Result<String> {
         format!("fieldSelector={}", many(&|number| format!("spec.color!%3Dc{number}"), 2_500)),
         format!("fieldSelector=spec.color%3D{}", "%5C%2C".repeat(8_000)),
         format!("fieldSelector=names%3D{}", "n".repeat(60_000)),
+        format!("fieldSelector=metadata.name+in+({})", many(&|number| format!("n{number}"), 6_000)),
+        format!("fieldSelector=spec.color+notin+({})", many(&|number| format!("c{number}"), 6_000)),
+        format!("fieldSelector=spec.color+in+({})", many(&|number| format!("c{number}"), 100_000)),
+        format!("fieldSelector=spec.color+in+({}", "%5C(".repeat(10_000)),
+        format!("fieldSelector={}", many(&|number| format!("spec.color^%3D{number}"), 1_500)),
+        format!("fieldSelector={}", many(&|number| format!("metadata.name^%3D{number}"), 900)),
+        format!("fieldSelector={}", many(&|_| "spec.color".to_owned(), 5_000)),
+        format!("fieldSelector={}", "spec.color+in+(".repeat(4_000)),
+        format!("fieldSelector=spec.color^%3D{}", "p".repeat(1 << 20)),
         format!("continue={}", "A".repeat(50_000)),
         (0..5_000).map(|number| format!("a{number}=1")).collect::<Vec<_>>().join("&"),
     ];
@@ -314,10 +328,12 @@ async fn long_watches(arena: &Arena, count: usize) -> Result<String> {
     const LENGTH: usize = 12_000;
     let many =
         |one: &dyn Fn(usize) -> String, length: usize| (0..LENGTH / length).map(one).collect::<Vec<_>>().join(",");
-    let selector = |watch: usize| match watch % 4 {
+    let selector = |watch: usize| match watch % 6 {
         0 => format!("labelSelector=k{watch}%20in%20({})", many(&|number| format!("{number:04}"), 5)),
         1 => format!("labelSelector={}", many(&|number| format!("k{watch}-{number:04}=v"), 14)),
         2 => format!("labelSelector={}", many(&|number| format!("k{watch}-{number:04}"), 12)),
+        3 => format!("fieldSelector=metadata.name%20in%20({})", many(&|number| format!("{watch}-{number:04}"), 9)),
+        4 => format!("fieldSelector={}", many(&|number| format!("spec.color^%3D{watch}-{number:04}"), 22)),
         _ => format!("fieldSelector={}", many(&|number| format!("metadata.name!={watch}-{number:04}"), 26)),
     };
     let dialer = arena.dialer(Some(User::Tenant))?;

@@ -118,7 +118,14 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Da%2525", "list - v1 pods - - metadata.name=a%25 -"),
     ("GET", "/api/v1/pods?fieldSelector=metadata.namespace%3Dn", "list - v1 pods - - metadata.namespace=n -"),
     // What cannot be read makes the name go, but neither the verb nor the other selector.
-    ("GET", "/api/v1/pods?fieldSelector=banana&labelSelector=a", "list - v1 pods - - - a"),
+    ("GET", "/api/v1/pods?fieldSelector=ba+nana&labelSelector=a", "list - v1 pods - - - a"),
+    // Operators that kube-apiserver does not have. A set of one value is that value.
+    ("GET", "/api/v1/pods?fieldSelector=banana,c>5", "list - v1 pods - - banana,c>5 -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name+in+(x)", "list - v1 pods - x metadata.name=x -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name+in+(x,y)", "list - v1 pods - - metadata.name in (x,y) -"),
+    // Of a text with two readings, only what is in both.
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx,c>%3D5", "list - v1 pods - x metadata.name=x -"),
+    ("GET", "/api/v1/pods?fieldSelector=+metadata.name%3Dx,c^%3Da", "list - v1 pods - - - -"),
     (
         "GET",
         "/api/v1/pods?fieldSelector=metadata.name%3Dx&labelSelector=a%3D%3D%3D",

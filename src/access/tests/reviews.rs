@@ -78,6 +78,21 @@ fn a_review_is_what_kube_apiserver_would_send_to_a_webhook() {
                 ]},
             }}),
         ),
+        // Reviews have no ranges and prefixes. A field is present if it is not empty.
+        (
+            &alice,
+            "/apis/g/v1/shirts",
+            "fieldSelector=a+in+(2,1),b+notin+(3),c,!d,e>5,f<5,h<%3D5,i^%3Dx",
+            json!({"user": "alice", "resourceAttributes": {
+                "verb": "list", "group": "g", "version": "v1", "resource": "shirts",
+                "fieldSelector": {"requirements": [
+                    {"key": "d", "operator": "In", "values": [""]},
+                    {"key": "a", "operator": "In", "values": ["1", "2"]},
+                    {"key": "b", "operator": "NotIn", "values": ["3"]},
+                    {"key": "c", "operator": "NotIn", "values": [""]},
+                ]},
+            }}),
+        ),
         (
             &alice,
             "/apis/g/v1/shirts",

@@ -283,12 +283,14 @@ fn operator(requirement: &Value, dialect: Dialect) -> Option<Operator> {
 fn field_requirements(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     let raw = text(selector, "rawSelector");
     if !raw.is_empty() {
-        return FieldSelector::parse(&raw).map_or((Vec::new(), true), |read| (read.requirements, false));
+        return FieldSelector::parse_as_kubernetes(&raw, usize::MAX)
+            .map_or((Vec::new(), true), |read| (read.requirements, false));
     }
     let mut is_partial = false;
     let read = requirements(selector).iter().filter_map(|requirement| {
         // Field selectors have no lists of values: `In` with one value is `=`.
-        let operator = operator(requirement, Dialect::FieldText).filter(|operator| operator.listed().len() == 1);
+        let operator =
+            operator(requirement, Dialect::KubernetesFieldText).filter(|operator| operator.listed().len() == 1);
         let read = operator.map(|operator| FieldRequirement { label: text(requirement, "key"), operator });
         is_partial |= read.is_none();
         read

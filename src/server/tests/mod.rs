@@ -7,6 +7,7 @@ mod admission;
 mod audited;
 mod body;
 mod compressed_watch;
+mod dependents;
 mod disclosure;
 mod discovery;
 mod documentation;
@@ -14,6 +15,7 @@ mod dropped;
 mod encode;
 mod explain;
 mod extra;
+mod facets;
 mod field_validation;
 mod get;
 mod guards;
@@ -23,6 +25,7 @@ mod list;
 mod listen;
 mod nested;
 mod offered;
+mod operators;
 mod options;
 mod pass_through;
 mod placement_review;
@@ -34,6 +37,7 @@ mod samples;
 mod self_review;
 mod shards;
 mod shared;
+mod sorting;
 mod strong;
 mod table;
 mod tally;
@@ -195,7 +199,8 @@ fn pods() -> Resource {
 
 impl Stored {
     fn new(resource: Resource, limits: HistoryLimits) -> Stored {
-        Stored { resource: Arc::new(resource), store: Store::new(limits) }
+        let store = Store::new(limits).with_integers(resource.extractor.integers().collect());
+        Stored { resource: Arc::new(resource), store }
     }
 
     fn publish(&self) {

@@ -130,6 +130,7 @@ async fn discovery_shows_what_can_be_reached() {
     ] {
         let mut expected = expected;
         expected.push("view.fieldcache.dev/v1alpha1 placementreviews create".to_owned());
+        expected.push("view.fieldcache.dev/v1alpha1 dependents get".to_owned());
         let behind = Behind::teapot();
         let fixture = before(&behind, mode);
         fixture

@@ -71,6 +71,12 @@ async fn every_request_is_counted_once_and_by_what_it_was() {
         ("BREW", SHIRTS.to_owned(), &[], "other shirts 405 - - - = 1"),
         ("GET", "/apis/stable.example.com/v1/coats?fieldSelector=a%3Db".to_owned(), &[], "GET - 404 - - - = 1"),
         ("GET", "/api/v1/secrets/token".to_owned(), &[], "GET - 404 - - - = 1"),
+        (
+            "GET",
+            "/apis/view.fieldcache.dev/v1alpha1/dependents/uid".to_owned(),
+            &[],
+            "GET dependents 200 index - - = 1",
+        ),
         ("GET", "/apis".to_owned(), &[], "GET - 200 - - - = 1"),
         ("GET", "/livez".to_owned(), &[], "GET - 200 - - - = 1"),
         ("GET", "/nowhere/at/all".to_owned(), &[], "GET - 404 - - - = 1"),

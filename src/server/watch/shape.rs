@@ -141,7 +141,7 @@ impl EventEncoder {
     ) -> Result<EventEncoder, ApiError> {
         let include = Include::read(&context.info.query, &form)?;
         let form = match form {
-            Representation::Whole | Representation::AggregatedDiscovery => ShapeForm::Whole,
+            Representation::Whole | Representation::AggregatedDiscovery | Representation::Facets => ShapeForm::Whole,
             Representation::Partial(version) => ShapeForm::Partial(version),
             Representation::PartialList(_) => {
                 return Err(ApiError::NotAcceptable(format!(

@@ -22,7 +22,7 @@ use super::value;
 use crate::crd::Crd;
 use crate::json::cursor::{Cursor, Span};
 use crate::json::{SyntaxError, unescape};
-use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version, fnv1a};
+use crate::model::{FieldIndex, IndexedValues, Key, OwnerHashes, Record, Scope, Version, fnv1a};
 
 /// The maximum number of characters of an invalid resourceVersion that an error shows.
 const LONGEST_VERSION: usize = 64;
@@ -87,6 +87,8 @@ struct Reading {
     uid: usize,
     /// The number of the path to metadata.labels.
     labels: usize,
+    /// The number of the path to the uids in metadata.ownerReferences.
+    owners: usize,
     /// The numbers of the paths to kind and apiVersion if records omit these two; `None`: records keep them.
     type_meta: Option<(usize, usize)>,
 }
@@ -103,7 +105,7 @@ struct FieldSource {
 }
 
 impl Reading {
-    /// The paths that are read from each object: key, version and labels. Fields are added later. For built-in kinds,
+    /// The paths that are read from each object: key, version, labels and owners. Fields are added later. For built-in kinds,
     /// kind and apiVersion are located too, because they are cut out of the record.
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
@@ -118,7 +120,10 @@ impl Reading {
         let uid = path(&["metadata", "uid"]);
         let labels = path(&["metadata", "labels"]);
         let type_meta = is_built_in.then(|| (path(&["kind"]), path(&["apiVersion"])));
-        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, uid, labels, type_meta, paths }
+        let key = |name: &str| PathStep::Key(name.to_owned());
+        let owners = paths.insert(&[key("metadata"), key("ownerReferences"), PathStep::Any, key("uid")]);
+        let sources = Vec::new();
+        Reading { sources, metadata, name, namespace, resource_version, uid, labels, owners, type_meta, paths }
     }
 }
 
@@ -261,6 +266,17 @@ impl Extractor {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
+    /// Whether the values of a field are integers, except for objects older than the schema.
+    pub fn is_integer(&self, field: FieldIndex) -> bool {
+        self.whole.fields.get(usize::from(field.0)).is_some_and(|field| field.kind == "integer")
+    }
+
+    /// The fields whose values are integers.
+    pub fn integers(&self) -> impl Iterator<Item = FieldIndex> {
+        let indexes = (0..self.whole.fields.len()).filter_map(|index| u16::try_from(index).ok().map(FieldIndex));
+        indexes.filter(|index| self.is_integer(*index))
+    }
+
     /// All fields, hidden ones too, in the order in which OpenAPI lists them. A [`FieldIndex`] is a position in this
     /// list.
     pub fn fields(&self) -> &[Field] {
@@ -358,6 +374,7 @@ impl Extractor {
         // A value that is no text cannot come from an API server.
         let uid_hash = fnv1a(&required_text(&bytes, span(reading.uid), "metadata.uid").unwrap_or_default());
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
+        texts.owners = owners(&bytes, found, reading.owners, shift);
         let mut unknown = Vec::new();
         let mut room = MOST_VALUE_BYTES;
         for ((index, source), field) in (0..).zip(&reading.sources).zip(&self.whole.fields) {
@@ -445,6 +462,19 @@ fn distinct_values(
     values.sort_unstable();
     values.dedup();
     Ok(values)
+}
+
+/// The owners of an object. `path` is the number of the path to their uids. The spans are positions in longer bytes, of
+/// which the first `shift` have been removed. A uid that is no text cannot come from an API server, and is left out.
+fn owners(bytes: &[u8], found: &FoundSpans, path: usize, shift: usize) -> OwnerHashes {
+    if found.has_too_many {
+        // Some of the values were not recorded.
+        return OwnerHashes::TooMany;
+    }
+    OwnerHashes::from_uids(found.values(path).filter_map(|span| {
+        let [b'"', inside @ .., b'"'] = &bytes[span.start - shift..span.end - shift] else { return None };
+        unescape(inside)
+    }))
 }
 
 /// The canonical text of the value at a span; empty if the span is absent.

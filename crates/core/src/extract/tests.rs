@@ -7,6 +7,7 @@ mod extra;
 mod extractor;
 mod json_path;
 mod kep;
+mod owners;
 mod path;
 mod properties;
 mod prune;

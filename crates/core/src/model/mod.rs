@@ -5,18 +5,21 @@
 //! amount of bytes in the form of a Kubernetes quantity. [`shares`] divides a quantity between users, and
 //! [`fair_queue`] decides which user is next. [`mod@quote`] quotes texts in messages, and [`percent`] decodes URLs.
 //! [`float`] prints numbers as Go does, [`moment`] reads times as Go does, and [`object_meta`] names the members of
-//! ObjectMeta. [`own_groups`] has the names of fieldcache's own API groups, and [`fnv`] is the hash of shards. This
-//! module does not depend on JSON or selectors.
+//! ObjectMeta. [`integer`] gives the texts of integers in numeric order. [`own_groups`] has the names of fieldcache's own
+//! API groups, [`owners`] are the owners of an object, and [`fnv`] is the hash of both shards and owners. This module
+//! does not depend on JSON or selectors.
 
 pub mod fair_queue;
 pub mod float;
 pub mod flow;
 pub mod fnv;
 pub mod gvr;
+pub mod integer;
 pub mod key;
 pub mod moment;
 pub mod object_meta;
 pub mod own_groups;
+pub mod owners;
 pub mod percent;
 pub mod quantity;
 pub mod quote;
@@ -32,6 +35,7 @@ pub use fnv::fnv1a;
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
 pub use moment::Moment;
+pub use owners::OwnerHashes;
 pub use percent::percent_decode;
 pub use quote::quote;
 pub use record::{FieldIndex, IndexedValues, Record};

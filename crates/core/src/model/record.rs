@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Key, Version};
+use super::{Key, OwnerHashes, Version};
 
 /// The position of a selectable field in the list of fields that the extractor has.
 ///
@@ -31,7 +31,7 @@ impl FieldIndex {
     }
 }
 
-/// The labels and field values of one object. Their texts are end to end in one buffer. An object has about a dozen,
+/// The labels, field values and owners of one object. The texts of labels and values are end to end in one buffer. An object has about a dozen,
 /// and a separate string for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedValues {
@@ -42,6 +42,8 @@ pub struct IndexedValues {
     labels: Vec<(usize, usize)>,
     /// Where each value ends.
     values: Vec<(FieldIndex, usize)>,
+    /// The owners of the object.
+    pub owners: OwnerHashes,
 }
 
 impl IndexedValues {
@@ -51,6 +53,7 @@ impl IndexedValues {
             buffer: String::with_capacity(bytes),
             labels: Vec::with_capacity(labels),
             values: Vec::with_capacity(values),
+            owners: OwnerHashes::default(),
         }
     }
 

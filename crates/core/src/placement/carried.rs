@@ -91,7 +91,10 @@ impl CarriedTerm {
                 TestedValues::Listed(values) if !requirement.operator.is_negative() => {
                     values.iter().map(|value| anchor_text(&requirement.key, value)).collect()
                 }
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => Vec::new(),
+                TestedValues::Listed(_)
+                | TestedValues::Any
+                | TestedValues::Integers(_)
+                | TestedValues::WithPrefix(_) => Vec::new(),
             },
             None => Vec::new(),
         }

@@ -270,8 +270,8 @@ impl PodGroups {
                     None if is_negative => {}
                     None => found.clear(),
                 },
-                // Selectors of Pods have no numeric operators. If they had, each group would be tested.
-                TestedValues::Accepted => {
+                // Selectors of Pods have no such operators. If they had, each group would be tested.
+                TestedValues::Integers(_) | TestedValues::WithPrefix(_) => {
                     let holds = |number: &u32| {
                         let group = self.get(*number);
                         group.is_some_and(|group| requirement.matches(group.key.labels.get(&requirement.key)))

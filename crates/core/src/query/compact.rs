@@ -271,6 +271,10 @@ impl Set<'_> {
 }
 
 impl SortedValues for Set<'_> {
+    fn begins(&self, value: &str) -> bool {
+        !self.ends.is_empty() && value.starts_with(self.value(0))
+    }
+
     fn has(&self, wanted: &str) -> bool {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {

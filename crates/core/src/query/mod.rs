@@ -1,18 +1,25 @@
 //! Evaluates selections with the indexes.
 //!
-//! [`selection`] is the selection of a request, with the reference implementation of its match. [`compact`] is the same
+//! [`selection`] is the selection of a request, with the reference implementation of its match. [`resolve`] makes its
+//! field requirements from a field selector. [`compact`] is the same
 //! in little memory, for watches. [`plan`] turns a selection into posting lists to intersect, smallest first; `operand`
 //! describes them. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact version.
-//! `remaining` counts the objects after a page. [`token`] is the `continue` token. [`explain`] describes a plan.
-//! [`work`] counts steps and yields to other tasks. This module reads snapshots; it uses no JSON and no HTTP.
+//! `remaining` counts the objects after a page. [`facets`] counts the values of a field, and [`sort`] sorts by them,
+//! with [`sort_token`]. [`token`] is the `continue`
+//! token. [`explain`] describes a plan. [`work`] counts steps and yields to other tasks. This module reads snapshots; it
+//! uses no JSON and no HTTP.
 
 pub mod compact;
 pub mod explain;
+pub mod facets;
 mod operand;
 pub mod page;
 pub mod plan;
 mod remaining;
+pub mod resolve;
 pub mod selection;
+pub mod sort;
+pub mod sort_token;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -20,8 +27,11 @@ pub mod work;
 
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;
+pub use facets::{Facet, FacetField, SelectedObjects};
 pub use page::{Listing, State};
 pub use plan::{Hits, QueryPlan};
+pub use resolve::{ResolvedFields, UnsuitableSelector};
 pub use selection::{AccessPath, FieldTerm, Selection};
+pub use sort::{SortField, SortOrder, SortedListing};
 pub use token::{ContinueToken, TokenError};
 pub use work::Work;

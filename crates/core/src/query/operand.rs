@@ -2,7 +2,7 @@
 
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
-use crate::selector::{LabelRequirement, Shard};
+use crate::selector::{Escapes, LabelRequirement, Shard};
 
 /// The requirement that one set of a plan represents.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl PlanTerm<'_> {
                     // It has no set, so it is in no plan.
                     FieldRef::Empty => "?",
                 };
-                term.operator.text(label, |value| value.into()).to_string()
+                term.operator.text(label, Escapes::NONE).to_string()
             }
         }
     }

@@ -57,6 +57,17 @@ impl State {
         &self.snapshot
     }
 
+    /// The object of this key; `None` if this state has none.
+    pub fn get(&self, key: &str) -> Option<&Object> {
+        match self.snapshot.slot(key).filter(|slot| !self.rewind.hidden().contains(*slot)) {
+            Some(slot) => self.snapshot.object(slot),
+            None => {
+                let before = self.rewind.before();
+                before.binary_search_by(|object| object.key().cmp(key)).ok().and_then(|index| before.get(index))
+            }
+        }
+    }
+
     /// The changes to revert in the snapshot; empty if the snapshot has the version of the state.
     pub(super) fn rewind(&self) -> &Rewind {
         &self.rewind

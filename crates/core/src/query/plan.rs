@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 use std::iter;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 
 use roaring::RoaringBitmap;
 
@@ -105,8 +105,11 @@ enum Lists<'a> {
     Namespaces(&'a [String]),
     FieldIn(FieldIndex, &'a [String]),
     FieldPresent(FieldIndex),
-    /// All values of the field that the operator accepts.
-    FieldAccepted(FieldIndex, &'a Operator),
+    /// The first and the last integer of a range of values.
+    FieldIntegers(FieldIndex, i64, i64),
+    /// All values of the field that begin with the text.
+    FieldPrefix(FieldIndex, &'a str),
+    NamespacePrefix(&'a str),
     LabelIn(&'a str, &'a [String]),
     LabelPresent(&'a str),
     /// All values of the key that the operator accepts.
@@ -129,9 +132,12 @@ impl<'a> Lists<'a> {
                 let values = postings.field_values(field);
                 Box::new(values.map(|(value, posting)| (!value.is_empty()).then_some(posting)))
             }
-            Lists::FieldAccepted(field, operator) => {
-                let values = postings.field_values(field);
-                Box::new(values.map(|(value, posting)| operator.accepts_of_field(value).then_some(posting)))
+            Lists::FieldIntegers(field, first, last) => {
+                Box::new(postings.field_integers(field, &(first..=last)).map(Some))
+            }
+            Lists::FieldPrefix(field, prefix) => postings.field_with_prefix(field, prefix),
+            Lists::NamespacePrefix(prefix) => {
+                Box::new(postings.namespaces_with_prefix(prefix).map(|(_, posting)| Some(posting)))
             }
             Lists::LabelIn(key, values) => Box::new(values.iter().map(move |value| postings.label(key, value))),
             Lists::LabelPresent(key) => Box::new(postings.labelled(key).into_iter().map(Some)),
@@ -288,7 +294,8 @@ impl<'a> QueryPlan<'a> {
             }
             TestedValues::Listed(values) => (self.some_of(term, values, namespace, work).await, includes),
             TestedValues::Any => (self.not_empty(term, work).await, includes),
-            TestedValues::Accepted => (self.accepted(term, work).await, includes),
+            TestedValues::Integers(range) => (self.integers(term, &range, work).await, includes),
+            TestedValues::WithPrefix(prefix) => (self.with_prefix(term, prefix, namespace, work).await, includes),
         };
         let part = match term.field {
             FieldRef::Field(index) => Some(IndexedPart::Field(index)),
@@ -315,23 +322,56 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, self.snapshot.postings(), about, work).await
     }
 
-    /// The set of objects with a value that the operator accepts. Every value is tested: the index has them in the
-    /// order of their texts, which is of no use to such an operator.
-    async fn accepted(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
+    /// The set of objects with a value in a range of integers.
+    async fn integers(&self, term: &'a FieldTerm, range: &RangeInclusive<i64>, work: &mut Work) -> Set<'a> {
+        let lists = match term.field {
+            FieldRef::Field(index) => Lists::FieldIntegers(index, *range.start(), *range.end()),
+            // A name is not an integer: `FieldTerm::resolve` rejects the term.
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => Lists::None,
+        };
+        Set::union(lists, self.snapshot.postings(), PlanTerm::Field(term), work).await
+    }
+
+    /// The set of objects with a value that begins with a prefix. `namespace` is that of the selection.
+    async fn with_prefix(
+        &self,
+        term: &'a FieldTerm,
+        prefix: &'a str,
+        namespace: Option<&str>,
+        work: &mut Work,
+    ) -> Set<'a> {
         let about = PlanTerm::Field(term);
-        if let FieldRef::Field(index) = term.field {
-            return Set::union(Lists::FieldAccepted(index, &term.operator), self.snapshot.postings(), about, work)
-                .await;
-        }
+        let lists = match term.field {
+            FieldRef::Name => return Set::computed(self.slots_of_name_prefix(prefix, namespace, work).await, about),
+            FieldRef::Namespace => Lists::NamespacePrefix(prefix),
+            FieldRef::Field(index) => Lists::FieldPrefix(index, prefix),
+            FieldRef::Empty => Lists::None,
+        };
+        Set::union(lists, self.snapshot.postings(), about, work).await
+    }
+
+    /// The slots of the objects whose name begins with a prefix, in a namespace or (`None`) in all of them. Within a
+    /// namespace they are a range of keys.
+    async fn slots_of_name_prefix(&self, prefix: &str, namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
+        let postings = self.snapshot.postings();
         let mut slots = RoaringBitmap::new();
-        for (slot, object) in self.snapshot.range(Bound::Unbounded) {
-            // The objects that have such a value. A term with a negative operator matches the others.
-            if term.matches(object) != term.operator.is_negative() {
+        let namespaces: Box<dyn Iterator<Item = &str> + Send> = match namespace {
+            Some(namespace) => Box::new(iter::once(namespace)),
+            None if postings.namespaced().is_empty() => Box::new(iter::once("")),
+            None => Box::new(postings.namespaces().map(|(namespace, _)| namespace)),
+        };
+        for namespace in namespaces {
+            work.spend(STEPS_OF_OBJECT).await;
+            let key = Key::new(namespace, prefix);
+            for (slot, object) in self.snapshot.range(Bound::Included(key.as_str())) {
+                work.spend(STEPS_OF_LOOKUP).await;
+                if !object.key().starts_with(key.as_str()) {
+                    break;
+                }
                 slots.insert(slot);
             }
-            work.spend(STEPS_OF_LOOKUP).await;
         }
-        Set::computed(slots, about)
+        slots
     }
 
     /// Adds a set that must contain an object (`includes`) or must not. `part` is what the requirement reads of an
@@ -446,7 +486,8 @@ impl<'a> QueryPlan<'a> {
         let lists = match requirement.operator.values() {
             TestedValues::Listed(values) => Lists::LabelIn(key, values),
             TestedValues::Any => Lists::LabelPresent(key),
-            TestedValues::Accepted => Lists::LabelAccepted(key, &requirement.operator),
+            // Integers of labels have any form, and the index has them in the order of their texts.
+            TestedValues::Integers(_) | TestedValues::WithPrefix(_) => Lists::LabelAccepted(key, &requirement.operator),
         };
         let includes = !requirement.operator.is_negative();
         let set = Set::union(lists, self.snapshot.postings(), PlanTerm::Label(requirement), work).await;

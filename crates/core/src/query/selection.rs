@@ -116,12 +116,14 @@ impl Selection {
     }
 
     /// Merges terms about the same field, and drops repeated ones. The values of `NotIn` are united. Those of `In` are
-    /// intersected for fields with exactly one value.
+    /// intersected for fields with exactly one value. Of bounds in one direction, the narrowest is kept.
     fn simplify_fields(&mut self) {
         let mut fields: Vec<FieldTerm> = Vec::new();
         // Where the merged term of a field is in `fields`: of its `In` (true), and of its `NotIn` (false).
         let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
         let mut seen: HashSet<(FieldRef, Operator)> = HashSet::new();
+        // Where the last bound of a field is in `fields`.
+        let mut bounds: HashMap<(FieldRef, OperatorName), usize> = HashMap::new();
         for term in self.fields.drain(..) {
             if !seen.insert((term.field, term.operator.clone())) {
                 continue;
@@ -139,10 +141,17 @@ impl Selection {
                 TestedValues::Listed(_) if term.operator.is_negative() => Some(false),
                 // A field with one value is in two sets if that value is in their intersection.
                 TestedValues::Listed(_) if is_one => Some(true),
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => None,
+                TestedValues::Listed(_)
+                | TestedValues::Any
+                | TestedValues::Integers(_)
+                | TestedValues::WithPrefix(_) => None,
             };
             let Some(key) = mergeable.map(|is_in| (term.field, is_in)) else {
-                fields.push(term);
+                let bound = bounds.entry((term.field, term.operator.name())).or_insert(fields.len());
+                match fields.get(*bound).and_then(|other| other.operator.narrower(&term.operator)) {
+                    Some(narrower) => fields[*bound].operator = narrower,
+                    None => fields.push(term),
+                }
                 continue;
             };
             match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
@@ -189,7 +198,10 @@ impl FieldTerm {
                     TestedValues::Listed(values) if object.has_many_texts() => {
                         values.iter().any(|value| object.has_value(index, value)) != self.operator.is_negative()
                     }
-                    TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => {
+                    TestedValues::Listed(_)
+                    | TestedValues::Any
+                    | TestedValues::Integers(_)
+                    | TestedValues::WithPrefix(_) => {
                         self.operator.matches_field(|found| object.values(index).any(found))
                     }
                 };

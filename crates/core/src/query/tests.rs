@@ -2,8 +2,10 @@
 
 mod compact;
 mod explain;
+mod facets;
 mod many;
 mod shards;
+mod sort;
 mod work;
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

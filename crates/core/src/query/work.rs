@@ -21,7 +21,7 @@ pub struct Work {
 
 impl Work {
     /// Counts steps, of some ten nanoseconds each. Yields to other tasks after [`MOST_STEPS`].
-    pub(super) async fn spend(&mut self, steps: u64) {
+    pub async fn spend(&mut self, steps: u64) {
         self.steps = self.steps.saturating_add(steps);
         if self.steps < MOST_STEPS {
             return;

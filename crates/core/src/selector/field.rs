@@ -1,20 +1,25 @@
 //! Field selectors (apimachinery `fields/selector.go`): parsing, and printing back.
 //!
+//! The text is first read as kube-apiserver reads it. `extended` reads texts that kube-apiserver rejects. It rejects a
+//! text because a term has no `=`, which is known here, or because the resource lacks a field, which is not. So a text
+//! can have two readings: see [`FieldSelector::extended`].
+//!
 //! Whether a resource has a field is not decided here. `extract::Extractor::resolve` checks term by term in the order
-//! of the requirements, so that the first error is the one that kube-apiserver reports. The additional operators of
-//! Views are read in [`super::wire`].
+//! of the requirements, so that the first error is the one that kube-apiserver reports. The operators of Views are read
+//! in [`super::wire`].
 
 use std::fmt;
 
 use super::error::{SelectorError, too_many};
-use super::operator::Operator;
+use super::extended::{self, Unreadable, escape_in_list};
+use super::operator::{Escapes, Operator};
 
 /// One term of a field selector, such as `spec.nodeName=node1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
     /// The name of the field, such as `spec.nodeName`, as written: names have no escapes.
     pub label: String,
-    /// `=` or `!=`, with one unescaped value.
+    /// The operator with its operand, whose values have no escapes.
     pub operator: Operator,
 }
 
@@ -23,23 +28,52 @@ pub struct FieldRequirement {
 pub struct FieldSelector {
     /// The terms; none selects everything.
     pub requirements: Vec<FieldRequirement>,
+    /// The reading with the operators of fieldcache, of a text that kube-apiserver can parse too, such as `k>=5`. It
+    /// applies if the resource lacks a field of `requirements`: kube-apiserver then rejects the text. `None`: there is
+    /// only one reading.
+    pub extended: Option<Vec<FieldRequirement>>,
+    /// Whether kube-apiserver rejects the text, whatever the fields of the resource are.
+    pub is_extended: bool,
 }
 
 impl FieldSelector {
     /// Parses a selector text.
     ///
     /// # Errors
-    /// kube-apiserver's message.
+    /// kube-apiserver's message, or why an operator of fieldcache cannot have its operand.
     pub fn parse(text: &str) -> Result<FieldSelector, SelectorError> {
         FieldSelector::parse_at_most(text, usize::MAX)
     }
 
-    /// Like [`FieldSelector::parse`] for a selector of at most `most` terms. A longer selector is rejected before any
-    /// of its terms is parsed.
+    /// Like [`FieldSelector::parse`] for a selector of at most `most` terms.
+    ///
+    /// # Errors
+    /// Those of [`FieldSelector::parse`], and that there are more terms.
+    pub fn parse_at_most(text: &str, most: usize) -> Result<FieldSelector, SelectorError> {
+        match FieldSelector::parse_as_kubernetes(text, most) {
+            Ok(mut selector) => {
+                let is_of_name = |requirement: &FieldRequirement| requirement.label.chars().all(extended::is_of_name);
+                if !selector.requirements.iter().all(is_of_name) {
+                    selector.extended = extended::parse(text, most).ok().map(sorted);
+                }
+                Ok(selector)
+            }
+            Err(error) => match extended::parse(text, most) {
+                Ok(requirements) => {
+                    Ok(FieldSelector { requirements: sorted(requirements), extended: None, is_extended: true })
+                }
+                Err(Unreadable::NotUnderstood) => Err(error),
+                Err(Unreadable::Invalid(error)) => Err(error),
+            },
+        }
+    }
+
+    /// Parses a selector as kube-apiserver does. A selector of more than `most` terms is rejected before any of its
+    /// terms is parsed.
     ///
     /// # Errors
     /// kube-apiserver's message, or that there are more terms.
-    pub fn parse_at_most(text: &str, most: usize) -> Result<FieldSelector, SelectorError> {
+    pub fn parse_as_kubernetes(text: &str, most: usize) -> Result<FieldSelector, SelectorError> {
         let mut terms: Vec<(usize, &str)> = terms(text).take(most.saturating_add(1)).collect();
         if let Some((offset, _)) = terms.get(most) {
             return Err(too_many("field selector", "terms", most, "send several requests", *offset));
@@ -60,19 +94,33 @@ impl FieldSelector {
                 requirements.push(FieldRequirement { label: label.to_owned(), operator: operator(value) });
             }
         }
-        // `a==b` and `a=b` print alike. Sorting once more, by the printed form, changes only the order among terms of
-        // one label. Parsing the printed form then returns the same selector.
-        if requirements.len() > 1 {
-            requirements.sort_by_cached_key(FieldRequirement::to_string);
-        }
-        Ok(FieldSelector { requirements })
+        Ok(FieldSelector { requirements: sorted(requirements), ..FieldSelector::default() })
+    }
+
+    /// The requirements that are in each reading of the text.
+    pub fn certain(&self) -> impl Iterator<Item = &FieldRequirement> {
+        let is_certain = |requirement: &&FieldRequirement| {
+            self.extended.as_ref().is_none_or(|extended| extended.contains(requirement))
+        };
+        self.requirements.iter().filter(is_certain)
     }
 }
 
-/// `LABEL=VALUE` or `LABEL!=VALUE`, the value escaped.
+/// Requirements in the order of their printed forms. Upstream sorts the terms as they are written. `a==b` and `a=b` print
+/// alike, so this changes only the order among terms of one label. Parsing the printed form then returns the same
+/// selector.
+fn sorted(mut requirements: Vec<FieldRequirement>) -> Vec<FieldRequirement> {
+    if requirements.len() > 1 {
+        requirements.sort_by_cached_key(FieldRequirement::to_string);
+    }
+    requirements
+}
+
+/// `LABEL=VALUE`, `LABEL!=VALUE`, or the form of another operator. Values are escaped.
 impl fmt::Display for FieldRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operator.text(&self.label, |value| escape_value(value).into()).fmt(formatter)
+        let escapes = Escapes { alone: |value| escape_value(value).into(), in_list: escape_in_list };
+        self.operator.text(&self.label, escapes).fmt(formatter)
     }
 }
 
@@ -131,7 +179,7 @@ pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
 }
 
 /// Whether the text of a selector has the character with a backslash before it.
-fn is_escaped(character: char) -> bool {
+pub(super) fn is_escaped(character: char) -> bool {
     matches!(character, '\\' | ',' | '=')
 }
 

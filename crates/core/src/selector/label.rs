@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::error::{SelectorError, too_many};
-use super::operator::Operator;
+use super::operator::{Escapes, Operator};
 use super::syntax::{label_key_errors, label_value_errors};
 use crate::model::quote;
 
@@ -76,7 +76,7 @@ impl LabelSelector {
 /// A text from which [`LabelSelector::parse`] returns the same requirement. Sets of one value print as `=` and `!=`.
 impl fmt::Display for LabelRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operator.text(&self.key, |value| value.into()).fmt(formatter)
+        self.operator.text(&self.key, Escapes::NONE).fmt(formatter)
     }
 }
 

@@ -11,6 +11,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::model::integer;
 
 /// How a requirement compares the values of a label or a field, with its operand. Lists of values are sorted and
 /// without repetition.
@@ -24,10 +27,16 @@ pub enum Operator {
     Exists,
     /// There is no value.
     DoesNotExist,
-    /// There is a value, and it is an integer above this.
+    /// There is a value, and it is an integer above this. A value of a field must be in canonical form.
     GreaterThan(i64),
     /// There is a value, and it is an integer below this.
     LessThan(i64),
+    /// There is a value, and it is this integer or one above it.
+    GreaterOrEqual(i64),
+    /// There is a value, and it is this integer or one below it.
+    LessOrEqual(i64),
+    /// There is a value, and it begins with this text, which is not empty.
+    StartsWith(String),
 }
 
 /// An operator without its operand.
@@ -46,14 +55,21 @@ pub enum OperatorName {
     GreaterThan,
     /// See [`Operator::LessThan`].
     LessThan,
+    /// See [`Operator::GreaterOrEqual`].
+    GreaterOrEqual,
+    /// See [`Operator::LessOrEqual`].
+    LessOrEqual,
+    /// See [`Operator::StartsWith`].
+    StartsWith,
 }
 
-/// Where a requirement is written, which decides the operators that it can have. The `labelSelector` of a request is
-/// not in this list: it has every operator, written with signs such as `!=`; see [`super::label`].
+/// Where a requirement is written, which decides the operators that it can have. The selectors of a request are not in
+/// this list, because they have signs such as `!=` instead of names. [`super::label`] reads those of labels and
+/// [`super::field`] those of fields, which can have every operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The `fieldSelector` of a request, of kube-apiserver too: `=` and `!=` with one value.
-    FieldText,
+    /// The `fieldSelector` that kube-apiserver accepts: `=` and `!=` with one value.
+    KubernetesFieldText,
     /// metav1.LabelSelector and metav1.FieldSelectorRequirement, as in SubjectAccessReviews.
     Requirement,
     /// core/v1 NodeSelectorTerm.
@@ -63,14 +79,16 @@ pub enum Dialect {
 }
 
 /// The values that an operator tests for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestedValues<'a> {
     /// These values.
     Listed(&'a [String]),
     /// All. The empty value of a field is an absent one.
     Any,
-    /// The values that [`Operator::accepts`]: they can only be found by testing each.
-    Accepted,
+    /// The integers in this range.
+    Integers(RangeInclusive<i64>),
+    /// The values that begin with this text.
+    WithPrefix(&'a str),
 }
 
 /// The operand of an operator, with its list of values in any form.
@@ -87,10 +105,26 @@ pub enum Operand<Values> {
 /// Which operand an operator has.
 pub type OperandKind = Operand<()>;
 
+/// How the text form of a selector writes values.
+#[derive(Clone, Copy, Debug)]
+pub struct Escapes {
+    /// Returns the text of a value that follows a sign.
+    pub alone: fn(&str) -> Cow<'_, str>,
+    /// Returns the text of a value within parentheses.
+    pub in_list: fn(&str) -> Cow<'_, str>,
+}
+
+impl Escapes {
+    /// Values as they are.
+    pub const NONE: Escapes = Escapes { alone: |value| Cow::Borrowed(value), in_list: |value| Cow::Borrowed(value) };
+}
+
 /// A sorted list of values.
 pub trait SortedValues {
     /// Whether the list has the value.
     fn has(&self, value: &str) -> bool;
+    /// Whether the value begins with the first value of the list.
+    fn begins(&self, value: &str) -> bool;
 }
 
 /// Why an operator cannot have these values.
@@ -108,17 +142,20 @@ pub enum OperandError {
 
 impl OperatorName {
     /// Every operator, in the order in which Kubernetes lists them.
-    pub const ALL: [OperatorName; 6] = [
+    pub const ALL: [OperatorName; 9] = [
         OperatorName::In,
         OperatorName::NotIn,
         OperatorName::Exists,
         OperatorName::DoesNotExist,
         OperatorName::GreaterThan,
         OperatorName::LessThan,
+        OperatorName::GreaterOrEqual,
+        OperatorName::LessOrEqual,
+        OperatorName::StartsWith,
     ];
 
-    /// The name of the operator in objects. It is the same in every dialect except [`Dialect::FieldText`], which has
-    /// signs.
+    /// The name of the operator in objects. It is the same in every dialect except [`Dialect::KubernetesFieldText`],
+    /// which has signs. The last three are in no dialect.
     pub fn as_str(self) -> &'static str {
         match self {
             OperatorName::In => "In",
@@ -127,6 +164,9 @@ impl OperatorName {
             OperatorName::DoesNotExist => "DoesNotExist",
             OperatorName::GreaterThan => "Gt",
             OperatorName::LessThan => "Lt",
+            OperatorName::GreaterOrEqual => "Gte",
+            OperatorName::LessOrEqual => "Lte",
+            OperatorName::StartsWith => "StartsWith",
         }
     }
 
@@ -134,8 +174,9 @@ impl OperatorName {
     pub fn is_in(self, dialect: Dialect) -> bool {
         match self {
             OperatorName::In | OperatorName::NotIn => true,
-            OperatorName::Exists | OperatorName::DoesNotExist => dialect != Dialect::FieldText,
+            OperatorName::Exists | OperatorName::DoesNotExist => dialect != Dialect::KubernetesFieldText,
             OperatorName::GreaterThan | OperatorName::LessThan => dialect == Dialect::NodeSelector,
+            OperatorName::GreaterOrEqual | OperatorName::LessOrEqual | OperatorName::StartsWith => false,
         }
     }
 
@@ -153,16 +194,25 @@ impl OperatorName {
     pub fn is_negative(self) -> bool {
         match self {
             OperatorName::NotIn | OperatorName::DoesNotExist => true,
-            OperatorName::In | OperatorName::Exists | OperatorName::GreaterThan | OperatorName::LessThan => false,
+            OperatorName::In
+            | OperatorName::Exists
+            | OperatorName::GreaterThan
+            | OperatorName::LessThan
+            | OperatorName::GreaterOrEqual
+            | OperatorName::LessOrEqual
+            | OperatorName::StartsWith => false,
         }
     }
 
     /// The kind of its operand. The number in [`Operand::Number`] has no meaning here.
     pub fn operand(self) -> OperandKind {
         match self {
-            OperatorName::In | OperatorName::NotIn => Operand::Values(()),
+            OperatorName::In | OperatorName::NotIn | OperatorName::StartsWith => Operand::Values(()),
             OperatorName::Exists | OperatorName::DoesNotExist => Operand::None,
-            OperatorName::GreaterThan | OperatorName::LessThan => Operand::Number(0),
+            OperatorName::GreaterThan
+            | OperatorName::LessThan
+            | OperatorName::GreaterOrEqual
+            | OperatorName::LessOrEqual => Operand::Number(0),
         }
     }
 
@@ -170,25 +220,31 @@ impl OperatorName {
     pub fn lists_values(self) -> bool {
         match self {
             OperatorName::In | OperatorName::NotIn => true,
-            OperatorName::Exists | OperatorName::DoesNotExist | OperatorName::GreaterThan | OperatorName::LessThan => {
-                false
-            }
+            OperatorName::Exists
+            | OperatorName::DoesNotExist
+            | OperatorName::GreaterThan
+            | OperatorName::LessThan
+            | OperatorName::GreaterOrEqual
+            | OperatorName::LessOrEqual
+            | OperatorName::StartsWith => false,
         }
     }
 
     /// Whether the operator with this operand tests for this value of a label. A negative operator selects the objects
     /// without such a value.
     pub fn accepts(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
-        let number = || value.parse::<i64>().ok();
+        let compare = |accepts: fn(&i64, &i64) -> bool| match operand {
+            Operand::Number(bound) => value.parse::<i64>().is_ok_and(|number| accepts(&number, bound)),
+            Operand::None | Operand::Values(_) => false,
+        };
         match self {
             OperatorName::In | OperatorName::NotIn => matches!(operand, Operand::Values(values) if values.has(value)),
             OperatorName::Exists | OperatorName::DoesNotExist => true,
-            OperatorName::GreaterThan => {
-                matches!(operand, Operand::Number(bound) if number().is_some_and(|number| number > *bound))
-            }
-            OperatorName::LessThan => {
-                matches!(operand, Operand::Number(bound) if number().is_some_and(|number| number < *bound))
-            }
+            OperatorName::GreaterThan => compare(i64::gt),
+            OperatorName::LessThan => compare(i64::lt),
+            OperatorName::GreaterOrEqual => compare(i64::ge),
+            OperatorName::LessOrEqual => compare(i64::le),
+            OperatorName::StartsWith => matches!(operand, Operand::Values(values) if values.begins(value)),
         }
     }
 
@@ -197,9 +253,12 @@ impl OperatorName {
     pub fn accepts_of_field(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         match self {
             OperatorName::Exists | OperatorName::DoesNotExist => !value.is_empty(),
-            OperatorName::In | OperatorName::NotIn | OperatorName::GreaterThan | OperatorName::LessThan => {
-                self.accepts(operand, value)
-            }
+            // The index has integers in canonical form in numeric order, and other texts apart from them.
+            OperatorName::GreaterThan
+            | OperatorName::LessThan
+            | OperatorName::GreaterOrEqual
+            | OperatorName::LessOrEqual => integer::canonical(value).is_some() && self.accepts(operand, value),
+            OperatorName::In | OperatorName::NotIn | OperatorName::StartsWith => self.accepts(operand, value),
         }
     }
 
@@ -208,13 +267,23 @@ impl OperatorName {
     /// # Errors
     /// [`OperandError`] when it cannot have them.
     pub fn with_values(self, mut values: Vec<String>) -> Result<Operator, OperandError> {
-        let number = || match &values[..] {
-            [value] => value.parse::<i64>().map_err(|_| OperandError::NotInteger(value.clone())),
+        let one = |values: &[String]| match values {
+            [value] => Ok(value.clone()),
             _ => Err(OperandError::NotOne),
+        };
+        let number = || {
+            let value = one(&values)?;
+            value.parse::<i64>().map_err(|_| OperandError::NotInteger(value))
         };
         match self {
             OperatorName::GreaterThan => return Ok(Operator::GreaterThan(number()?)),
             OperatorName::LessThan => return Ok(Operator::LessThan(number()?)),
+            OperatorName::GreaterOrEqual => return Ok(Operator::GreaterOrEqual(number()?)),
+            OperatorName::LessOrEqual => return Ok(Operator::LessOrEqual(number()?)),
+            OperatorName::StartsWith => {
+                let prefix = one(&values)?;
+                return if prefix.is_empty() { Err(OperandError::Missing) } else { Ok(Operator::StartsWith(prefix)) };
+            }
             OperatorName::In | OperatorName::NotIn if values.is_empty() => return Err(OperandError::Missing),
             OperatorName::Exists | OperatorName::DoesNotExist if !values.is_empty() => {
                 return Err(OperandError::Forbidden);
@@ -249,6 +318,9 @@ impl Operator {
             Operator::DoesNotExist => OperatorName::DoesNotExist,
             Operator::GreaterThan(_) => OperatorName::GreaterThan,
             Operator::LessThan(_) => OperatorName::LessThan,
+            Operator::GreaterOrEqual(_) => OperatorName::GreaterOrEqual,
+            Operator::LessOrEqual(_) => OperatorName::LessOrEqual,
+            Operator::StartsWith(_) => OperatorName::StartsWith,
         }
     }
 
@@ -256,8 +328,12 @@ impl Operator {
     pub fn operand(&self) -> Operand<&[String]> {
         match self {
             Operator::In(values) | Operator::NotIn(values) => Operand::Values(values),
+            Operator::StartsWith(prefix) => Operand::Values(std::slice::from_ref(prefix)),
             Operator::Exists | Operator::DoesNotExist => Operand::None,
-            Operator::GreaterThan(bound) | Operator::LessThan(bound) => Operand::Number(*bound),
+            Operator::GreaterThan(bound)
+            | Operator::LessThan(bound)
+            | Operator::GreaterOrEqual(bound)
+            | Operator::LessOrEqual(bound) => Operand::Number(*bound),
         }
     }
 
@@ -274,7 +350,13 @@ impl Operator {
         match self {
             Operator::In(values) | Operator::NotIn(values) => TestedValues::Listed(values),
             Operator::Exists | Operator::DoesNotExist => TestedValues::Any,
-            Operator::GreaterThan(_) | Operator::LessThan(_) => TestedValues::Accepted,
+            // `i64::MAX` has no integer above it, so the range is empty; likewise below `i64::MIN`.
+            Operator::GreaterThan(i64::MAX) | Operator::LessThan(i64::MIN) => TestedValues::Listed(&[]),
+            Operator::GreaterThan(bound) => TestedValues::Integers(bound + 1..=i64::MAX),
+            Operator::LessThan(bound) => TestedValues::Integers(i64::MIN..=bound - 1),
+            Operator::GreaterOrEqual(bound) => TestedValues::Integers(*bound..=i64::MAX),
+            Operator::LessOrEqual(bound) => TestedValues::Integers(i64::MIN..=*bound),
+            Operator::StartsWith(prefix) => TestedValues::WithPrefix(prefix),
         }
     }
 
@@ -287,7 +369,9 @@ impl Operator {
     pub fn demanded(&self) -> Option<&str> {
         match self.values() {
             TestedValues::Listed([value]) if !self.is_negative() => Some(value),
-            TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => None,
+            TestedValues::Listed(_) | TestedValues::Any | TestedValues::Integers(_) | TestedValues::WithPrefix(_) => {
+                None
+            }
         }
     }
 
@@ -314,30 +398,44 @@ impl Operator {
         any(&mut |value| self.accepts_of_field(value)) != self.is_negative()
     }
 
-    /// The narrower of two bounds in one direction, which implies the other; `None` for other operators.
+    /// The narrower of two bounds in one direction, which implies the other. `None` for other operators, and for two
+    /// prefixes of which none begins with the other.
     pub fn narrower(&self, other: &Operator) -> Option<Operator> {
         match (self, other) {
             (Operator::GreaterThan(bound), Operator::GreaterThan(other)) => {
                 Some(Operator::GreaterThan(*bound.max(other)))
             }
             (Operator::LessThan(bound), Operator::LessThan(other)) => Some(Operator::LessThan(*bound.min(other))),
+            (Operator::GreaterOrEqual(bound), Operator::GreaterOrEqual(other)) => {
+                Some(Operator::GreaterOrEqual(*bound.max(other)))
+            }
+            (Operator::LessOrEqual(bound), Operator::LessOrEqual(other)) => {
+                Some(Operator::LessOrEqual(*bound.min(other)))
+            }
+            (Operator::StartsWith(prefix), Operator::StartsWith(other)) => {
+                let (long, short) = if prefix.len() < other.len() { (other, prefix) } else { (prefix, other) };
+                long.starts_with(&**short).then(|| Operator::StartsWith(long.clone()))
+            }
             (
                 Operator::In(_)
                 | Operator::NotIn(_)
                 | Operator::Exists
                 | Operator::DoesNotExist
                 | Operator::GreaterThan(_)
-                | Operator::LessThan(_),
+                | Operator::LessThan(_)
+                | Operator::GreaterOrEqual(_)
+                | Operator::LessOrEqual(_)
+                | Operator::StartsWith(_),
                 _,
             ) => None,
         }
     }
 
     /// Displays a requirement on `key` with the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`.
-    /// `escape` returns the text of a value.
-    pub fn text<'a>(&'a self, key: &'a str, escape: fn(&str) -> Cow<'_, str>) -> impl fmt::Display + 'a {
+    pub fn text<'a>(&'a self, key: &'a str, escapes: Escapes) -> impl fmt::Display + 'a {
+        let Escapes { alone: escape, in_list } = escapes;
         fmt::from_fn(move |formatter| {
-            let list = |values: &[String]| values.iter().map(|value| escape(value)).collect::<Vec<_>>().join(",");
+            let list = |values: &[String]| values.iter().map(|value| in_list(value)).collect::<Vec<_>>().join(",");
             match self {
                 Operator::In(values) => match &values[..] {
                     [value] => write!(formatter, "{key}={}", escape(value)),
@@ -351,6 +449,9 @@ impl Operator {
                 Operator::DoesNotExist => write!(formatter, "!{key}"),
                 Operator::GreaterThan(bound) => write!(formatter, "{key}>{bound}"),
                 Operator::LessThan(bound) => write!(formatter, "{key}<{bound}"),
+                Operator::GreaterOrEqual(bound) => write!(formatter, "{key}>={bound}"),
+                Operator::LessOrEqual(bound) => write!(formatter, "{key}<={bound}"),
+                Operator::StartsWith(prefix) => write!(formatter, "{key}^={}", escape(prefix)),
             }
         })
     }
@@ -360,5 +461,9 @@ impl SortedValues for &[String] {
     fn has(&self, value: &str) -> bool {
         debug_assert!(self.is_sorted(), "lists of values are sorted: {self:?}");
         self.binary_search_by(|listed| listed.as_str().cmp(value)).is_ok()
+    }
+
+    fn begins(&self, value: &str) -> bool {
+        self.first().is_some_and(|prefix| value.starts_with(prefix.as_str()))
     }
 }

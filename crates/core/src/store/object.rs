@@ -13,13 +13,15 @@ use triomphe::ThinArc;
 
 use super::dictionary::{Compressor, Dictionary};
 use super::heap::allocated;
-use crate::model::{FieldIndex, Key, Record, Version};
+use crate::model::owners::MOST_OWNERS;
+use crate::model::{FieldIndex, Key, OwnerHashes, Record, Version};
 
 /// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
 ///
-/// After the head come the key of the object, its labels, its field values, and its JSON. Of labels there are only the
+/// After the head come the key of the object, its owners, its labels, its field values, and its JSON. Of owners there
+/// are the hashes of their uids, after their number, or [`TOO_MANY_OWNERS`] alone. Of labels there are only the
 /// values, in the order of the layout's keys; a field value follows the number of its field. Each text has its length
-/// in front. An object that does not share its label keys ([`LabelKeys::Own`]) has a [`Table`] between its key and its
+/// in front. An object that does not share its label keys ([`LabelKeys::Own`]) has a [`Table`] between its owners and its
 /// JSON, which also contains the label keys.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
@@ -115,8 +117,9 @@ impl Object {
         // Only for the capacity: the length of a text and the number of a field mostly take one or two bytes each.
         let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
-        let mut packed = Vec::with_capacity(key.len() + 2 + labels + fields + stored.len());
+        let mut packed = Vec::with_capacity(key.len() + 16 + labels + fields + stored.len());
         write_text(key, &mut packed);
+        write_owners(&record.texts.owners, &mut packed);
         match &layout.label_keys {
             LabelKeys::Shared(_) => {
                 for (_, value) in record.texts.labels() {
@@ -146,11 +149,12 @@ impl Object {
 
     /// This object as a View shows it: with other JSON, and outside of a store. `metadata` is the range of the value of
     /// `metadata` in `json`, and `version_start` is where the digits of its resourceVersion begin. The result has no
-    /// labels and no field values, because objects are selected before they are changed for a View.
+    /// owners, labels or field values, because objects are selected before they are changed for a View.
     #[must_use]
     pub fn shown(&self, json: &[u8], metadata: Range<usize>, version_start: usize) -> Object {
-        let mut packed = Vec::with_capacity(self.key().len() + 2 + json.len());
+        let mut packed = Vec::with_capacity(self.key().len() + 3 + json.len());
         write_text(self.key(), &mut packed);
+        write_owners(&OwnerHashes::default(), &mut packed);
         let stored_start = short(packed.len());
         packed.extend_from_slice(json);
         let head = Head {
@@ -327,18 +331,41 @@ impl Object {
         }
     }
 
-    /// Whether this object has the same labels and field values as another one. Then no index changes.
+    /// The hashes of the uids of its owners ([`crate::model::fnv1a`]), in order; `None` if it has too many.
+    pub(super) fn owner_hashes(&self) -> Option<impl Iterator<Item = u64> + '_> {
+        let mut bytes = self.owner_bytes();
+        let number = read_number(&mut bytes).unwrap_or_default();
+        (number != TOO_MANY_OWNERS).then(|| bytes.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)))
+    }
+
+    /// The number of its owners that are indexed.
+    pub(super) fn owner_count(&self) -> usize {
+        self.owner_bytes().len() / 8
+    }
+
+    /// The packed owners, which are equal for equal owners.
+    pub(super) fn owner_bytes(&self) -> &[u8] {
+        let packed = self.owners_and_texts();
+        &packed[..packed.len() - without_owners(packed).len()]
+    }
+
+    /// Whether this object has the same owners, labels and field values as another one. Then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
-        self.texts() == other.texts()
+        self.owners_and_texts() == other.owners_and_texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
                 || self.head().layout.label_keys == other.head().layout.label_keys)
     }
 
-    /// The packed labels and field values, without the key of the object and without its JSON.
+    /// The packed labels and field values, without the key of the object, its owners and its JSON.
     fn texts(&self) -> &[u8] {
-        let mut texts = &self.packed()[..self.head().stored_start as usize];
-        read_text(&mut texts);
-        texts
+        without_owners(self.owners_and_texts())
+    }
+
+    /// The packed owners, labels and field values.
+    fn owners_and_texts(&self) -> &[u8] {
+        let mut packed = &self.packed()[..self.head().stored_start as usize];
+        read_text(&mut packed);
+        packed
     }
 
     /// The JSON as it is stored: compressed, or plain if compression would not make it shorter.
@@ -468,6 +495,28 @@ fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     let (value, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(text(value))
+}
+
+/// Stands for the number of owners of an object that has too many.
+const TOO_MANY_OWNERS: usize = MOST_OWNERS + 1;
+
+/// Writes the owners of an object.
+fn write_owners(owners: &OwnerHashes, out: &mut Vec<u8>) {
+    match owners {
+        OwnerHashes::TooMany => write_number(TOO_MANY_OWNERS as u64, out),
+        OwnerHashes::All(hashes) => {
+            write_number(hashes.len() as u64, out);
+            hashes.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+        }
+    }
+}
+
+/// The bytes after the packed owners with which `packed` begins.
+fn without_owners(mut packed: &[u8]) -> &[u8] {
+    match read_number(&mut packed) {
+        None | Some(TOO_MANY_OWNERS) => packed,
+        Some(number) => packed.get(8 * number..).unwrap_or_default(),
+    }
 }
 
 /// Writes the number of a field and one of its values.

@@ -5,8 +5,10 @@
 //! that are not completely indexed are in sets of their own: see `indexed`. `slots` implements the sets, `terms` the
 //! dictionaries of values, and `labels` those of all label keys.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -15,9 +17,10 @@ use super::heap::{map_nodes, shared};
 use super::indexed::{IndexLimits, IndexedPart};
 use super::labels::LabelIndex;
 use super::object::Object;
+use super::owners::OwnerIndex;
 use super::slots::SlotSet;
 use super::terms::Terms;
-use crate::model::FieldIndex;
+use crate::model::{FieldIndex, integer};
 
 pub use super::terms::Posting;
 
@@ -28,8 +31,12 @@ pub struct Postings {
     namespaces: Terms,
     /// Slots that have a namespace.
     namespaced: Arc<SlotSet>,
+    /// The values of each field. Fields in `integers` have the keys of [`integer::sort_key`] instead.
     fields: OrdMap<FieldIndex, Terms>,
+    /// The fields whose values are integers, in order.
+    pub(super) integers: Arc<[FieldIndex]>,
     labels: LabelIndex,
+    owners: OwnerIndex,
     /// For each part of objects, the slots of the objects whose part is not indexed.
     incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }
@@ -43,6 +50,8 @@ pub enum Attribute {
     Labels,
     /// The namespace of the object.
     Namespace,
+    /// The hashes of the uids of owners, which have no posting lists: see `owners`.
+    Owners,
     /// The hash of metadata.uid, which has no posting lists: see `shards`.
     UidHash,
 }
@@ -59,6 +68,11 @@ pub struct AttributeUsage {
 }
 
 impl Postings {
+    /// An empty index with the same limits and types of fields.
+    pub(super) fn without_objects(&self) -> Postings {
+        Postings { limits: self.limits, integers: self.integers.clone(), ..Postings::default() }
+    }
+
     /// The slots of a namespace; `None` if it has no objects.
     pub fn namespace(&self, namespace: &str) -> Option<Posting<'_>> {
         self.namespaces.get(namespace)
@@ -76,12 +90,87 @@ impl Postings {
 
     /// The slots with this value of a field; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
     pub fn field(&self, field: FieldIndex, value: &str) -> Option<Posting<'_>> {
-        self.fields.get(&field)?.get(value)
+        self.fields.get(&field)?.get(&self.key_of(field, value))
     }
 
-    /// All values of a field, in order, with their slots. Objects in [`Postings::incomplete`] are missing.
-    pub fn field_values(&self, field: FieldIndex) -> impl Iterator<Item = (&str, Posting<'_>)> {
-        self.fields.get(&field).into_iter().flat_map(|terms| terms.iter())
+    /// All values of a field with their slots: integers of an integer field in numeric order, others in the order of
+    /// their texts. Objects in [`Postings::incomplete`] are missing.
+    pub fn field_values(&self, field: FieldIndex) -> impl Iterator<Item = (Cow<'_, str>, Posting<'_>)> {
+        let is_integer = self.is_integer(field);
+        let terms = self.fields.get(&field).into_iter().flat_map(|terms| terms.iter());
+        terms.map(move |(key, posting)| (if is_integer { integer::value_of(key) } else { key.into() }, posting))
+    }
+
+    /// The keys of the values of a field ([`Postings::key_of`]) with their slots, in order: from the key `from` on, or
+    /// backwards from it. `None`: all. Objects in [`Postings::incomplete`] are missing.
+    pub fn field_keys<'p>(
+        &'p self,
+        field: FieldIndex,
+        from: Option<&str>,
+        is_backwards: bool,
+    ) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+        in_order(self.fields.get(&field), from, is_backwards)
+    }
+
+    /// Like [`Postings::field_keys`], for the namespaces.
+    pub fn namespaces_from<'p>(
+        &'p self,
+        from: Option<&str>,
+        is_backwards: bool,
+    ) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+        in_order(Some(&self.namespaces), from, is_backwards)
+    }
+
+    /// The slots of each integer of a range that is a value of an integer field. None for other fields. Objects in
+    /// [`Postings::incomplete`] are missing.
+    pub fn field_integers(
+        &self,
+        field: FieldIndex,
+        range: &RangeInclusive<i64>,
+    ) -> impl Iterator<Item = Posting<'_>> + use<'_> {
+        let key = |bound: &i64| integer::sort_key(&bound.to_string()).into_owned();
+        let (first, last) = (key(range.start()), key(range.end()));
+        let terms = self.fields.get(&field).filter(|_| self.is_integer(field));
+        terms.into_iter().flat_map(move |terms| {
+            let last = last.clone();
+            terms.from(&first).take_while(move |(key, _)| **key <= *last).map(|(_, posting)| posting)
+        })
+    }
+
+    /// The slots of each value of a field that begins with a prefix. A value without the prefix, of which integer fields
+    /// have some here, returns `None`. Objects in [`Postings::incomplete`] are missing.
+    pub fn field_with_prefix<'p>(
+        &'p self,
+        field: FieldIndex,
+        prefix: &'p str,
+    ) -> Box<dyn Iterator<Item = Option<Posting<'p>>> + Send + 'p> {
+        if self.is_integer(field) {
+            // Keys of integers are not in the order of their texts.
+            let values = self.field_values(field);
+            return Box::new(values.map(move |(value, posting)| value.starts_with(prefix).then_some(posting)));
+        }
+        let terms = self.fields.get(&field).into_iter().flat_map(|terms| terms.with_prefix(prefix));
+        Box::new(terms.map(|(_, posting)| Some(posting)))
+    }
+
+    /// The slots of each namespace whose name begins with a prefix.
+    pub fn namespaces_with_prefix<'p>(&'p self, prefix: &'p str) -> impl Iterator<Item = (&'p str, Posting<'p>)> {
+        self.namespaces.with_prefix(prefix)
+    }
+
+    /// Whether a field has the keys of integers.
+    pub fn is_integer(&self, field: FieldIndex) -> bool {
+        self.integers.binary_search(&field).is_ok()
+    }
+
+    /// The key of a value in the dictionary of a field.
+    pub fn key_of<'v>(&self, field: FieldIndex, value: &'v str) -> Cow<'v, str> {
+        if self.is_integer(field) { integer::sort_key(value) } else { Cow::Borrowed(value) }
+    }
+
+    /// The number of different values of a field, without those of objects in [`Postings::incomplete`].
+    pub fn field_value_count(&self, field: FieldIndex) -> usize {
+        self.fields.get(&field).map_or(0, Terms::len)
     }
 
     /// The slots with this value of a label; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
@@ -97,6 +186,11 @@ impl Postings {
     /// All values of a label, in order, with their slots. Objects in [`Postings::incomplete`] are missing.
     pub fn label_values(&self, key: &str) -> impl Iterator<Item = (&str, Posting<'_>)> {
         self.labels.values(key)
+    }
+
+    /// The index of owners.
+    pub fn owners(&self) -> &OwnerIndex {
+        &self.owners
     }
 
     /// The slots of objects of which this part is not indexed; `None` if there are none. Callers must test these
@@ -128,6 +222,9 @@ impl Postings {
         if !self.namespaces.is_empty() {
             add(Attribute::Namespace, self.namespaces.len(), self.namespaces.held_bytes() + set(&self.namespaced));
         }
+        if !self.owners.is_empty() {
+            add(Attribute::Owners, self.owners.len(), self.owners.held_bytes());
+        }
         let usage = usage.into_iter();
         usage
             .map(|(attribute, (values, bytes))| AttributeUsage {
@@ -155,6 +252,7 @@ impl Postings {
         }
         let limits = self.limits;
         self.labels.index(slot, limits.labels(before), limits.labels(after));
+        self.owners.index(slot, before, after);
         let (before, after) = (limits.values(before), limits.values(after));
         differences(&before.values, &after.values, |(field, value), is_new| {
             if is_new { self.insert(*field, value, slot) } else { self.remove(*field, value, slot) }
@@ -164,13 +262,15 @@ impl Postings {
 
     /// Adds a slot to the posting list of a value.
     fn insert(&mut self, field: FieldIndex, value: &str, slot: u32) {
-        self.fields.entry(field).or_default().insert(value, slot);
+        let key = self.key_of(field, value);
+        self.fields.entry(field).or_default().insert(&key, slot);
     }
 
     /// Removes a slot from the posting list of a value.
     fn remove(&mut self, field: FieldIndex, value: &str, slot: u32) {
+        let key = self.key_of(field, value);
         let Some(terms) = self.fields.get_mut(&field) else { return };
-        terms.remove(value, slot);
+        terms.remove(&key, slot);
         if terms.is_empty() {
             self.fields.remove(&field);
         }
@@ -187,6 +287,19 @@ impl Postings {
                 self.incomplete.remove(&part);
             }
         }
+    }
+}
+
+/// The terms of a dictionary from the key `from` on, or backwards from it. `None`: all.
+fn in_order<'p>(
+    terms: Option<&'p Terms>,
+    from: Option<&str>,
+    is_backwards: bool,
+) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+    match (terms, is_backwards) {
+        (None, _) => Box::new(std::iter::empty()),
+        (Some(terms), false) => Box::new(terms.from(from.unwrap_or_default())),
+        (Some(terms), true) => Box::new(terms.back_from(from)),
     }
 }
 

@@ -58,10 +58,9 @@ impl Store {
     /// Removes all objects, which are those of an unfinished first list: no reader has seen them. Keeps epoch, history
     /// and limits.
     fn clear(&mut self) {
-        let limits = self.current.postings.limits;
-        let Snapshot { epoch, history, pins, retired, .. } = std::mem::take(&mut self.current);
-        self.current = Snapshot { epoch, history, pins, retired, ..Snapshot::default() };
-        Arc::make_mut(&mut self.current.postings).limits = limits;
+        let Snapshot { epoch, history, pins, retired, postings, .. } = std::mem::take(&mut self.current);
+        let postings = Arc::new(postings.without_objects());
+        self.current = Snapshot { epoch, history, pins, retired, postings, ..Snapshot::default() };
         self.free_slots.clear();
     }
 

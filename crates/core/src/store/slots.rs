@@ -13,6 +13,9 @@ use super::heap::{allocated, shared};
 /// A set of up to this many slots is one array: 1 KiB, less than any bitmap with its pointers.
 const FEW: usize = 256;
 
+/// A part with more slots than this is a bitmap in roaring.
+const DENSE: u64 = 4096;
+
 /// A set of slots.
 #[derive(Clone, Debug, Default)]
 pub struct SlotSet {
@@ -125,6 +128,43 @@ impl SlotSet {
                 }
             }
         }
+    }
+
+    /// The number of slots that both sets have.
+    pub fn intersection_len(&self, other: &SlotSet) -> u64 {
+        match (&self.form, &other.form) {
+            (Form::Many(parts), Form::Many(others)) => {
+                let pairs = parts.iter().zip(others).filter_map(|(part, other)| part.as_ref().zip(other.as_ref()));
+                pairs.map(|(part, other)| part.intersection_len(other)).sum()
+            }
+            (Form::Few(slots), Form::Many(_)) => slots.iter().filter(|slot| other.contains(**slot)).count() as u64,
+            (_, Form::Few(slots)) => slots.iter().filter(|slot| self.contains(**slot)).count() as u64,
+        }
+    }
+
+    /// The number of slots whose bit is set in `bits`, from the lowest bit of each word on. `other` is the same set. A
+    /// lookup of a bit is cheaper than a comparison of two sparse sets.
+    pub fn intersection_len_in(&self, bits: &[u64], other: &SlotSet) -> u64 {
+        let is_set = |slot: &u32| bits.get((slot >> 6) as usize).is_some_and(|word| word >> (slot & 63) & 1 == 1);
+        match &self.form {
+            Form::Few(slots) => slots.iter().filter(|slot| is_set(slot)).count() as u64,
+            // Its parts are mostly bitmaps, which are compared word by word.
+            Form::Many(parts) if self.len > parts.len() as u64 * DENSE => self.intersection_len(other),
+            Form::Many(parts) => parts.iter().flatten().map(|part| part.iter().filter(is_set).count() as u64).sum(),
+        }
+    }
+
+    /// The bits of all slots, from the lowest bit of each word on.
+    pub fn bits(&self) -> Vec<u64> {
+        let mut bits = Vec::new();
+        for slot in &self.to_bitmap() {
+            let word = (slot >> 6) as usize;
+            if bits.len() <= word {
+                bits.resize(word + 1, 0);
+            }
+            bits[word] |= 1 << (slot & 63);
+        }
+        bits
     }
 
     /// Adds a slot; false when it is in the set already.
@@ -250,6 +290,24 @@ fn part_bytes(part: &RoaringBitmap) -> usize {
 impl PartialEq for SlotSet {
     fn eq(&self, other: &SlotSet) -> bool {
         self.len == other.len && self.to_bitmap() == other.to_bitmap()
+    }
+}
+
+impl From<RoaringBitmap> for SlotSet {
+    /// The set of the same slots. Divides the bitmap part by part, not slot by slot.
+    fn from(slots: RoaringBitmap) -> SlotSet {
+        let len = slots.len();
+        if len <= FEW as u64 {
+            return SlotSet { form: Form::Few(slots.into_iter().collect()), len };
+        }
+        let part_at = |position: u32| {
+            let mut part = RoaringBitmap::new();
+            part.insert_range(position << 16..=position << 16 | 0xffff);
+            part &= &slots;
+            (!part.is_empty()).then(|| Arc::new(part))
+        };
+        let last = slots.max().map_or(0, |slot| slot >> 16);
+        SlotSet { form: Form::Many((0..=last).map(part_at).collect()), len }
     }
 }
 

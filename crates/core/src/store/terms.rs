@@ -1,8 +1,8 @@
 //! The values of one attribute in order, each with its slots: Lucene's term dictionary.
 //!
 //! Terms are stored in blocks of up to [`MOST`] with joined texts. So a value of a single object takes its text and a
-//! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence, and
-//! would serve ranges and prefixes.
+//! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets, existence, ranges and
+//! prefixes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -83,6 +83,14 @@ impl Posting<'_> {
         match self {
             Posting::One(only) => *only == slot,
             Posting::Set(slots) => slots.contains(slot),
+        }
+    }
+
+    /// The number of slots that the list and a set have in common. `bits`: those of the set.
+    pub fn intersection_len(&self, bits: &[u64], set: &SlotSet) -> u64 {
+        match self {
+            Posting::One(slot) => u64::from(set.contains(*slot)),
+            Posting::Set(slots) => slots.intersection_len_in(bits, set),
         }
     }
 
@@ -307,8 +315,13 @@ impl Terms {
         &'t self,
         prefix: &'p str,
     ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t, 'p> {
-        let first = self.blocks.get_prev(prefix).map(|(bound, block)| {
-            let (Ok(index) | Err(index)) = block.find(prefix);
+        self.from(prefix).take_while(move |(text, _)| text.starts_with(prefix))
+    }
+
+    /// All values that are not before `text`, in order.
+    pub(super) fn from<'t>(&'t self, text: &str) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t> {
+        let first = self.blocks.get_prev(text).map(|(bound, block)| {
+            let (Ok(index) | Err(index)) = block.find(text);
             (Bound::Included(&**bound), index)
         });
         let (bound, skip) = first.unwrap_or((Bound::Unbounded, 0));
@@ -317,7 +330,24 @@ impl Terms {
             .flat_map(|(_, block)| (0..block.len()).map(move |index| (block, index)))
             .skip(skip)
             .map(|(block, index)| (block.text(index), block.posting(index)))
-            .take_while(move |(text, _)| text.starts_with(prefix))
+    }
+
+    /// All values that are not after `text` (`None`: all), from the last one to the first.
+    pub(super) fn back_from<'t>(
+        &'t self,
+        text: Option<&str>,
+    ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t> {
+        let last = text.and_then(|text| self.blocks.get_prev(text).zip(Some(text))).map(|((bound, block), text)| {
+            let after = block.find(text).map_or_else(|index| index, |index| index + 1);
+            (Bound::Included(&**bound), block.len() - after)
+        });
+        let (bound, skip) = last.unwrap_or((Bound::Unbounded, 0));
+        self.blocks
+            .range::<_, str>((Bound::Unbounded, bound))
+            .rev()
+            .flat_map(|(_, block)| (0..block.len()).rev().map(move |index| (block, index)))
+            .skip(skip)
+            .map(|(block, index)| (block.text(index), block.posting(index)))
     }
 
     /// Removes a value and returns its slots; `None` if no object has the value.

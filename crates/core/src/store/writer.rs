@@ -10,7 +10,7 @@ use super::object_encoder::ObjectEncoder;
 use super::pending_list::Relist;
 use super::pins::{Pinned, Pins};
 use super::snapshot::Snapshot;
-use crate::model::{Key, Record, Version};
+use crate::model::{FieldIndex, Key, Record, Version};
 
 /// The writer's side of one resource. Not `Clone`: one task owns it.
 #[derive(Debug)]
@@ -72,6 +72,14 @@ impl Store {
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
         self.packing.limits = limits;
+        self
+    }
+
+    /// Sets the fields whose values are integers, which the index then has in numeric order. The store must be empty.
+    #[must_use]
+    pub fn with_integers(mut self, mut fields: Vec<FieldIndex>) -> Store {
+        fields.sort_unstable();
+        Arc::make_mut(&mut self.current.postings).integers = fields.into();
         self
     }
 
@@ -217,7 +225,9 @@ impl Store {
     /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and
     /// `after` are the object's states; `None`: it does not exist. `is_other_shard`: the index of shards changed.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>, is_other_shard: bool) {
-        let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
+        let terms = |object: Option<&Object>| {
+            object.map_or(0, |object| object.label_count() + object.fields().count() + object.owner_count())
+        };
         let changed = match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => 0,
             _ => terms(before) + terms(after),

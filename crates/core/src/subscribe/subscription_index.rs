@@ -1,8 +1,8 @@
 //! Finds the subscriptions that a change may concern, so that a change costs only those.
 //!
 //! Each subscription is stored under one key: the narrowest property that every object of its selection has. Examples
-//! are a name, the value of a field, one of a few values of a label, or a range of hashes. A change looks up the properties of its object
-//! before and after. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection
+//! are a name, the value of a field or its prefix, a range of integers, one of a few values of a label, or a range of
+//! hashes. A change looks up the properties of its object before and after. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection
 //! that only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a
 //! collision costs one more decision. The registry wakes the watches and tracks which changes they have not yet
 //! received.
@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use super::hash_ranges;
 use crate::extract::FieldRef;
-use crate::model::{FieldIndex, fnv1a};
+use crate::model::{FieldIndex, fnv1a, integer};
 use crate::query::Selection;
 use crate::selector::{HashRange, Shard, ShardKey, TestedValues};
 use crate::store::{Change, Object};
@@ -23,6 +23,10 @@ pub type SubscriptionId = u32;
 /// A requirement with more values than this is not stored by its values, because it would take too many entries. If it
 /// is about a label, it is stored by the key of the label.
 const MOST_VALUES: usize = 64;
+
+/// Prefixes are stored by their first bytes, at most so many. A change looks up each shorter prefix of its values, so
+/// this bounds its cost. A longer prefix costs needless decisions only.
+const LONGEST_PREFIX: usize = 16;
 
 /// Subscriptions by the hash of one text. A collision of hashes costs one needless decision.
 type ByHash = HashMap<u64, Subscribers, BuildHasherDefault<Hashed>>;
@@ -164,7 +168,15 @@ pub struct StoredKeys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Map {
     Names,
+    /// Names by their beginnings.
+    NamePrefixes,
     Field(FieldIndex),
+    /// The values of a field by their beginnings.
+    FieldPrefixes(FieldIndex),
+    /// The integers of a field by ranges.
+    FieldIntegers(FieldIndex),
+    /// The list of a field with any value.
+    FieldPresent(FieldIndex),
     /// The values of a label, by the hash of its key.
     Label(u64),
     /// The list of a label with any value, by the hash of its key.
@@ -193,8 +205,9 @@ const PLACE_BYTES: usize = 104;
 pub struct SubscriptionIndex {
     hasher: RandomState,
     names: ByHash,
-    /// Subscriptions by field and value.
-    fields: Vec<(FieldIndex, ByHash)>,
+    /// Subscriptions by the hash of the beginning of a name.
+    name_prefixes: ByHash,
+    fields: Vec<(FieldIndex, FieldSubscribers)>,
     /// Subscriptions by the hash of the label key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
@@ -204,6 +217,24 @@ pub struct SubscriptionIndex {
     namespace_shards: ByHash,
     /// Subscriptions that are candidates for every change.
     rest: Subscribers,
+}
+
+/// Subscriptions that need a value of a field.
+#[derive(Debug, Default)]
+struct FieldSubscribers {
+    values: ByHash,
+    /// By the hash of the beginning of a value.
+    prefixes: ByHash,
+    /// Blocks of integers: see [`block_of_integer`].
+    integers: ByHash,
+    /// Subscriptions that need any value.
+    present: Subscribers,
+}
+
+impl FieldSubscribers {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.prefixes.is_empty() && self.integers.is_empty() && self.present.is_empty()
+    }
 }
 
 /// Subscriptions that need a label.
@@ -218,7 +249,12 @@ struct Label {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexKey<'a> {
     Names(&'a [String]),
+    NamePrefix(&'a str),
     Fields(FieldIndex, &'a [String]),
+    FieldPrefix(FieldIndex, &'a str),
+    /// The first and the last integer.
+    FieldIntegers(FieldIndex, i64, i64),
+    FieldPresent(FieldIndex),
     Labels(&'a str, &'a [String]),
     LabelPresent(&'a str),
     Namespaces(&'a [String]),
@@ -245,16 +281,23 @@ impl<'a> IndexKey<'a> {
                 }
                 continue;
             }
-            let values = match term.operator.values() {
-                TestedValues::Listed(values) if !term.operator.is_negative() && values.len() <= MOST_VALUES => values,
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => continue,
+            if term.operator.is_negative() {
+                continue;
+            }
+            let found = match (term.operator.values(), term.field) {
+                (TestedValues::Listed(values), _) if values.len() > MOST_VALUES => continue,
+                (TestedValues::Listed(values), FieldRef::Name) => IndexKey::Names(values),
+                (TestedValues::Listed(values), FieldRef::Field(index)) => IndexKey::Fields(index, values),
+                (TestedValues::Listed(values), FieldRef::Namespace) => IndexKey::Namespaces(values),
+                (TestedValues::WithPrefix(prefix), FieldRef::Name) => IndexKey::NamePrefix(prefix),
+                (TestedValues::WithPrefix(prefix), FieldRef::Field(index)) => IndexKey::FieldPrefix(index, prefix),
+                (TestedValues::Integers(range), FieldRef::Field(index)) => {
+                    IndexKey::FieldIntegers(index, *range.start(), *range.end())
+                }
+                (TestedValues::Any, FieldRef::Field(index)) => IndexKey::FieldPresent(index),
+                (_, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty) => continue,
             };
-            best = best.narrower(match term.field {
-                FieldRef::Name => IndexKey::Names(values),
-                FieldRef::Field(index) => IndexKey::Fields(index, values),
-                FieldRef::Namespace => IndexKey::Namespaces(values),
-                FieldRef::Empty => continue,
-            });
+            best = best.narrower(found);
         }
         for requirement in &selection.labels.requirements {
             if requirement.operator.is_negative() {
@@ -264,9 +307,10 @@ impl<'a> IndexKey<'a> {
                 TestedValues::Listed(values) if values.len() <= MOST_VALUES => {
                     IndexKey::Labels(&requirement.key, values)
                 }
-                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => {
-                    IndexKey::LabelPresent(&requirement.key)
-                }
+                TestedValues::Listed(_)
+                | TestedValues::Any
+                | TestedValues::Integers(_)
+                | TestedValues::WithPrefix(_) => IndexKey::LabelPresent(&requirement.key),
             };
             best = best.narrower(found);
         }
@@ -287,13 +331,15 @@ impl<'a> IndexKey<'a> {
         match self {
             IndexKey::Nowhere => 0,
             IndexKey::Names(names) => names.len(),
+            IndexKey::NamePrefix(_) | IndexKey::FieldPrefix(..) => MOST_VALUES + 2,
             // Most objects lack the field, which reads as empty: a broad key.
             IndexKey::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
             IndexKey::Fields(_, values) => 1 + values.len(),
             IndexKey::Labels(_, values) => 2 + values.len(),
             // Each of many watches that divide a namespace or a label gets its share.
             IndexKey::Shard(shard) if is_narrow(shard) => MOST_VALUES + 3,
-            IndexKey::LabelPresent(_) => MOST_VALUES + 4,
+            IndexKey::FieldIntegers(..) => MOST_VALUES + 3,
+            IndexKey::LabelPresent(_) | IndexKey::FieldPresent(_) => MOST_VALUES + 4,
             IndexKey::Namespaces(namespaces) => MOST_VALUES + 4 + namespaces.len(),
             IndexKey::Shard(_) => usize::MAX - 1,
             IndexKey::Rest => usize::MAX,
@@ -337,7 +383,14 @@ impl SubscriptionIndex {
         let (map, texts) = match IndexKey::narrowest(selection) {
             IndexKey::Nowhere => (Map::Nowhere, [].into()),
             IndexKey::Names(names) => (Map::Names, hashes(names)),
+            IndexKey::NamePrefix(prefix) => (Map::NamePrefixes, [self.hash(beginning(prefix))].into()),
             IndexKey::Fields(index, values) => (Map::Field(index), hashes(values)),
+            IndexKey::FieldPrefix(index, prefix) => (Map::FieldPrefixes(index), [self.hash(beginning(prefix))].into()),
+            IndexKey::FieldIntegers(index, first, last) => {
+                let range = HashRange { first: block_of_integer(first), last: block_of_integer(last) };
+                (Map::FieldIntegers(index), hash_ranges::covering(&[range]))
+            }
+            IndexKey::FieldPresent(index) => (Map::FieldPresent(index), [].into()),
             IndexKey::Labels(key, values) => (Map::Label(self.hash(key)), hashes(values)),
             IndexKey::LabelPresent(key) => (Map::LabelPresent(self.hash(key)), [].into()),
             IndexKey::Namespaces(names) => (Map::Namespaces, hashes(names)),
@@ -353,8 +406,12 @@ impl SubscriptionIndex {
             Map::Nowhere => return,
             Map::Rest => return change(&mut self.rest),
             Map::LabelPresent(key) => return change(&mut self.labels.entry(key).or_default().present),
+            Map::FieldPresent(index) => return change(&mut self.field(index).present),
             Map::Names => &mut self.names,
-            Map::Field(index) => self.field(index),
+            Map::NamePrefixes => &mut self.name_prefixes,
+            Map::Field(index) => &mut self.field(index).values,
+            Map::FieldPrefixes(index) => &mut self.field(index).prefixes,
+            Map::FieldIntegers(index) => &mut self.field(index).integers,
             Map::Label(key) => &mut self.labels.entry(key).or_default().values,
             Map::Namespaces => &mut self.namespaces,
             Map::Shards(ShardKey::Uid) => &mut self.uid_shards,
@@ -363,12 +420,12 @@ impl SubscriptionIndex {
         stored.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
     }
 
-    /// The map of a field, which is created if needed.
-    fn field(&mut self, index: FieldIndex) -> &mut ByHash {
+    /// The maps of a field, which are created if needed.
+    fn field(&mut self, index: FieldIndex) -> &mut FieldSubscribers {
         let place = match self.fields.binary_search_by_key(&index, |(other, _)| *other) {
             Ok(place) => place,
             Err(place) => {
-                self.fields.insert(place, (index, ByHash::default()));
+                self.fields.insert(place, (index, FieldSubscribers::default()));
                 place
             }
         };
@@ -391,12 +448,14 @@ impl SubscriptionIndex {
         match stored.map {
             Map::Nowhere | Map::Rest => {}
             Map::Names => sweep(&mut self.names),
+            Map::NamePrefixes => sweep(&mut self.name_prefixes),
             Map::Namespaces => sweep(&mut self.namespaces),
             Map::Shards(ShardKey::Uid) => sweep(&mut self.uid_shards),
             Map::Shards(ShardKey::Namespace) => sweep(&mut self.namespace_shards),
-            Map::Field(index) => {
-                sweep(self.field(index));
-                self.fields.retain(|(_, values)| !values.is_empty());
+            Map::Field(index) | Map::FieldPrefixes(index) | Map::FieldIntegers(index) | Map::FieldPresent(index) => {
+                let FieldSubscribers { values, prefixes, integers, present: _ } = self.field(index);
+                [values, prefixes, integers].into_iter().for_each(sweep);
+                self.fields.retain(|(_, subscribers)| !subscribers.is_empty());
             }
             Map::Label(key) | Map::LabelPresent(key) => {
                 if let Some(label) = self.labels.get_mut(&key) {
@@ -417,6 +476,7 @@ impl SubscriptionIndex {
         if let Some(object) = after.or(before) {
             self.extend(touched, &self.names, object.name());
             self.extend(touched, &self.namespaces, object.namespace());
+            self.extend_beginnings(touched, &self.name_prefixes, object.name());
             if !self.namespace_shards.is_empty() {
                 extend_around(touched, &self.namespace_shards, fnv1a(object.namespace()));
             }
@@ -437,12 +497,12 @@ impl SubscriptionIndex {
     /// Adds the candidates by labels and values that `object` has and `known` does not have. Those of `known` were
     /// looked up before. Labels and values are sorted, so one pass over both objects is enough.
     fn candidates_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Candidates) {
-        for (index, values) in &self.fields {
+        for (index, subscribers) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
                 while known.next_if(|other| *other < value).is_some() {}
                 if known.peek() != Some(&value) {
-                    self.extend(touched, values, value);
+                    self.candidates_by_value(subscribers, value, touched);
                 }
             }
         }
@@ -464,6 +524,31 @@ impl SubscriptionIndex {
         }
     }
 
+    /// Adds the candidates by one value of a field.
+    fn candidates_by_value(&self, subscribers: &FieldSubscribers, value: &str, touched: &mut Candidates) {
+        let FieldSubscribers { values, prefixes, integers, present } = subscribers;
+        self.extend(touched, values, value);
+        self.extend_beginnings(touched, prefixes, value);
+        if !integers.is_empty()
+            && let Some(number) = integer::canonical(value)
+        {
+            extend_around(touched, integers, block_of_integer(number));
+        }
+        if !value.is_empty() {
+            touched.extend(present);
+        }
+    }
+
+    /// Adds the subscribers that `map` has for a beginning of a text.
+    fn extend_beginnings(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
+        if map.is_empty() {
+            return;
+        }
+        for length in (1..=text.len().min(LONGEST_PREFIX)).filter(|length| text.is_char_boundary(*length)) {
+            self.extend(touched, map, &text[..length]);
+        }
+    }
+
     /// The number of subscriptions that have no key, and are candidates for every change.
     pub fn unanchored(&self) -> usize {
         self.rest.len()
@@ -478,6 +563,22 @@ impl SubscriptionIndex {
             touched.extend(subscribers);
         }
     }
+}
+
+/// The beginning of a prefix by which it is stored.
+fn beginning(prefix: &str) -> &str {
+    let end = (0..=prefix.len().min(LONGEST_PREFIX)).rev().find(|end| prefix.is_char_boundary(*end));
+    &prefix[..end.unwrap_or_default()]
+}
+
+/// The position of an integer among all of them, for `hash_ranges`. That module distinguishes the first bits only. So
+/// the position is that of a floating-point number, whose first bits distinguish small integers too. The order of
+/// integers is kept; large ones can have equal positions.
+fn block_of_integer(number: i64) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    #[expect(clippy::cast_precision_loss, reason = "the order is kept, and nothing else is needed")]
+    let bits = (number as f64).to_bits();
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
 /// Adds the subscribers of the blocks around a hash.

@@ -121,7 +121,7 @@ const ROWS: &[(&str, &str)] = &[
     ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.b!%3D2,spec.a%3D1"),
     ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.a%3D"),
     ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.a%3Dx%5C,y%5C%3Dz"),
-    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=banana&labelSelector=a%3D1"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=ba+nana&labelSelector=a%3D1"),
     ("GET", "/apis/g.example.com/v1/rN?fieldSelector=a%3D1&fieldSelector=b%3D2"),
     ("GET", "/apis/g.example.com/v1/rN?labelSelector=a%3D1,b!%3D2"),
     ("GET", "/apis/g.example.com/v1/rN?labelSelector=c+in+(2,1),d+notin+(x),!e,f"),
@@ -264,13 +264,44 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
     let using = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "resource": "views", "name": "right", "verb": "use" });
     let node = json!({ "requirements": [{ "key": "spec.nodeName", "operator": "In", "values": ["n"] }] });
     let path = |path: &str| json!({ "path": path, "verb": "get" });
-    let rows: [(String, u16, Vec<Value>); 9] = [
+    let requirement = |key: &str, operator: &str, values: &[&str]| {
+        about(json!({ "fieldSelector": { "requirements": [{ "key": key, "operator": operator, "values": values }] } }))
+    };
+    let rows: [(String, u16, Vec<Value>); 19] = [
         // Only here a field is known by this name: what is requested is then more than what is answered.
         ("/api/v1/pods?fieldSelector=image%3Dx".to_owned(), 200, vec![about(json!({}))]),
         (
             "/api/v1/pods?fieldSelector=image%3Dx,spec.nodeName%3Dn".to_owned(),
             200,
             vec![about(json!({ "fieldSelector": node }))],
+        ),
+        // Operators that kube-apiserver does not have. What a review cannot express exactly is not in it, so these need
+        // only the reviews of the first two rows, which are remembered.
+        ("/api/v1/pods?fieldSelector=image+in+(x,y)".to_owned(), 200, vec![]),
+        ("/api/v1/pods?fieldSelector=metadata.name^%3Dx".to_owned(), 200, vec![]),
+        (
+            "/api/v1/pods?watch=1&timeoutSeconds=1&fieldSelector=metadata.name^%3Dx".to_owned(),
+            200,
+            vec![about(json!({ "verb": "watch" }))],
+        ),
+        // kube-apiserver leaves sets of several values out when it sends the review to its webhook.
+        ("/api/v1/pods?fieldSelector=metadata.name+in+(x,y)".to_owned(), 200, vec![about(json!({}))]),
+        ("/api/v1/pods?fieldSelector=status.phase+notin+(x,y)".to_owned(), 200, vec![about(json!({}))]),
+        ("/api/v1/pods?fieldSelector=spec.nodeName+in+(n)".to_owned(), 200, vec![]),
+        (
+            "/api/v1/pods?fieldSelector=spec.nodeName".to_owned(),
+            200,
+            vec![requirement("spec.nodeName", "NotIn", &[""])],
+        ),
+        ("/api/v1/pods?fieldSelector=!spec.nodeName".to_owned(), 200, vec![requirement("spec.nodeName", "In", &[""])]),
+        ("/api/v1/pods?fieldSelector=metadata.name^%3Dx,spec.nodeName%3Dn".to_owned(), 200, vec![]),
+        (
+            "/api/v1/pods?fieldSelector=metadata.name+in+(x),!image".to_owned(),
+            200,
+            vec![about(json!({
+                "name": "x",
+                "fieldSelector": { "requirements": [{ "key": "metadata.name", "operator": "In", "values": ["x"] }] },
+            }))],
         ),
         // This one is unknown; kube-apiserver sends a review for it nevertheless.
         (

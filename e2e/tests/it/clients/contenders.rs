@@ -100,6 +100,36 @@ pub(crate) fn contenders() -> Vec<Contender> {
             Resource::pods(),
             all().within(left).field("status.phase", "Running").label_is_not("tier", "c"),
         ),
+        // Operators of field selectors that kube-apiserver does not have.
+        with_selection(
+            "client-go-dynamic-operators",
+            go(&["-client=dynamic"], WATCH_LIST),
+            gadgets(),
+            all().field_in("spec.color", &["blue", "red"]).field_at_least("spec.weight", 5),
+        ),
+        resuming(with_selection(
+            "client-go-typed-operators",
+            go(&["-client=typed", "-timeout-seconds=4"], NO_WATCH_LIST),
+            Resource::pods(),
+            all()
+                .field_not_in("status.phase", &["Failed", "Pending"])
+                .field_not_in("metadata.name", &["w0-1", "w1-2", "w2-3"]),
+        )),
+        resuming(with_selection(
+            "kube-rs-operators",
+            Program::KubeRs(Strategy::ListWatch),
+            gadgets(),
+            all().within(right).field_below("spec.weight", 12).field_starts_with("spec.color", "b"),
+        )),
+        resuming(with_selection(
+            "python-operators",
+            Program::Process { toolkit: Toolkit::Python, arguments: &["-timeout-seconds=4"], environment: &[] },
+            Resource::pods(),
+            all()
+                .field_is_present("status.phase")
+                .field_is_absent("spec.nodeName")
+                .field_in("metadata.namespace", &NAMESPACES),
+        )),
         with_selection(
             "controller-runtime",
             go(&["-client=manager"], &[]),

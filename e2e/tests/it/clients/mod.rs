@@ -185,3 +185,23 @@ fn the_python_clients_list_and_watch_loop() -> Result<()> {
 fn the_javascript_clients_informer() -> Result<()> {
     judged("javascript")
 }
+
+#[test]
+fn client_go_dynamic_operators() -> Result<()> {
+    judged("client-go-dynamic-operators")
+}
+
+#[test]
+fn client_go_typed_operators() -> Result<()> {
+    judged("client-go-typed-operators")
+}
+
+#[test]
+fn kube_rs_operators() -> Result<()> {
+    judged("kube-rs-operators")
+}
+
+#[test]
+fn python_operators() -> Result<()> {
+    judged("python-operators")
+}

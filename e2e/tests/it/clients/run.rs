@@ -352,10 +352,13 @@ async fn served_version(client: &Client, resource: &Resource) -> Result<u64> {
     Ok(list["metadata"]["resourceVersion"].as_str().context("a list has a version")?.parse()?)
 }
 
-/// What kube-apiserver itself lists for a client's selection.
+/// What kube-apiserver itself lists for a client's selection. For operators that it does not have, everything is listed
+/// and filtered here.
 async fn truth(client: &Client, contender: &Contender) -> Result<Objects> {
     let escaped = |text: String| text.replace('=', "%3D").replace(',', "%2C");
-    let (labels, fields) = (contender.selection.label_selector(), contender.selection.field_selector());
+    let fields =
+        if contender.selection.is_of_kubernetes() { contender.selection.field_selector() } else { String::new() };
+    let labels = contender.selection.label_selector();
     let path = contender.resource.path(contender.selection.namespace());
     let list =
         client.get_json(&format!("{path}?labelSelector={}&fieldSelector={}", escaped(labels), escaped(fields))).await?;
@@ -364,7 +367,8 @@ async fn truth(client: &Client, contender: &Contender) -> Result<Objects> {
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
         Ok((format!("{}/{}", text("namespace"), text("name")), text("resourceVersion").parse()?))
     };
-    list["items"].as_array().context("a list has items")?.iter().map(pair).collect()
+    let items = list["items"].as_array().context("a list has items")?.iter();
+    items.filter(|item| contender.selection.selects(item)).map(pair).collect()
 }
 
 /// The transitions that a client was to receive.

@@ -54,7 +54,23 @@ pub(crate) fn wider() -> Vec<(&'static str, Value)> {
 /// What a server with a fault would have sent; true if it would have sent something else.
 type Alter = fn(&Request, &mut Answer) -> bool;
 
-const ALTERED: [(&str, Alter); 14] = [
+const ALTERED: [(&str, Alter); 16] = [
+    ("a total of what is hidden too", |_, answer| {
+        in_json(answer, |document| {
+            let is_total = document["kind"] == "Facets";
+            document["total"] = (document["total"].as_u64().unwrap_or_default() + 12).into();
+            is_total
+        })
+    }),
+    ("a value of a hidden object among the values of a field", |_, answer| {
+        in_json(answer, |document| {
+            let Some(values) = document.pointer_mut("/facets/0/values").and_then(Value::as_array_mut) else {
+                return false;
+            };
+            values.push(json!({ "value": "omega", "count": 1 }));
+            true
+        })
+    }),
     ("what remains is counted with what is hidden", |_, answer| {
         in_json(answer, |document| {
             let Some(count) = document["metadata"]["remainingItemCount"].as_u64() else { return false };

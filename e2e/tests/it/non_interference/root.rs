@@ -9,19 +9,20 @@ use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http::Method;
 
-use super::script::{ViewProbe, next_page};
+use super::script::{FACETS, ViewProbe, next_page};
 use super::visible::{GROUP, SAME, name};
 use super::{AT_ONCE, Exchange, Worlds, report};
 
 const REQUESTS: usize = 800;
 
-const ACCEPT: [&str; 6] = [
+const ACCEPT: [&str; 7] = [
     "application/json",
     "application/json",
     "application/yaml",
     "application/json;as=Table;g=meta.k8s.io;v=v1",
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    FACETS,
 ];
 
 fn field_term(random: &mut Random) -> String {
@@ -75,7 +76,11 @@ fn probe(random: &mut Random, changes: usize) -> ViewProbe {
     if random.below(4) > 0 {
         query.push("explain=true".to_owned());
     }
-    let headers = vec![("accept", (*random.choose(&ACCEPT)).to_owned())];
+    let accept = random.choose(&ACCEPT);
+    if accept == FACETS {
+        query.push(format!("facets={}", random.choose(&["spec.brim", "tags", "metadata.namespace", "spec.x"])));
+    }
+    let headers = vec![("accept", accept.to_owned())];
     ViewProbe { method: Method::GET, path: format!("{path}?{}", query.join("&")), headers }
 }
 

@@ -52,7 +52,12 @@ pub(crate) fn next_page(request: &Request, answer: &Answer) -> Option<Request> {
     Some(next)
 }
 
-const ACCEPT: [&str; 16] = [
+/// Counts instead of a list.
+pub(super) const FACETS: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
+
+const ACCEPT: [&str; 18] = [
+    FACETS,
+    FACETS,
     "application/json",
     "application/json",
     "application/yaml",
@@ -232,6 +237,9 @@ fn parameters(random: &mut Random, changes: usize) -> Vec<String> {
     } else if odds(random, 30) {
         query.push("resourceVersionMatch=Exact".to_owned());
     }
+    if odds(random, 8) {
+        query.push(format!("sortBy={}", sort_by(random)));
+    }
     for (of, text) in [
         (12, "pretty=true"),
         (12, "explain=true"),
@@ -309,6 +317,28 @@ fn joined(path: &str, query: &[String]) -> String {
     }
 }
 
+/// An order: by fields that are shown, hidden here or there, or nowhere.
+fn sort_by(random: &mut Random) -> String {
+    let known = ["spec.color", "spec.size", "spec.quantity", "metadata.name", "metadata.namespace", "spec.nodeName"];
+    let others = ["spec.secret", "spec.nested.private", "tags", "alpha-field", "spec.hidden", ""];
+    let fields: Vec<String> = (0..=random.below(2))
+        .map(|_| {
+            let field = if random.below(6) > 0 { random.choose(&known) } else { random.choose(&others) };
+            format!("{}{field}", random.choose(&["", "", "-"]))
+        })
+        .collect();
+    fields.join(",")
+}
+
+/// The path with fields to count: shown, hidden here or there, nowhere.
+fn with_facets(random: &mut Random, path: &str) -> String {
+    let shown = ["spec.color", "spec.size", "spec.quantity", "tags", "metadata.namespace", "spec.nodeName"];
+    let others = ["spec.secret", "spec.nested.private", "alpha-field", "notes", "spec.hidden", "metadata.name", ""];
+    let field = if random.below(4) > 0 { random.choose(&shown) } else { random.choose(&others) };
+    let limit = random.choose(&["", "", "&facetLimit=1", "&facetLimit=2", "&facetLimit=0"]);
+    format!("{path}{}facets={field}{limit}", if path.contains('?') { '&' } else { '?' })
+}
+
 /// So many requests; `changes` is how many changes there have been.
 pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
     let documents = documents();
@@ -369,6 +399,9 @@ pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe
             }
         };
         let accept = random.choose(&ACCEPT);
+        // In other lists, the parameters are an error.
+        let odds = if accept == FACETS { 1 } else { 40 };
+        let path = if random.below(odds) == 0 { with_facets(random, &path) } else { path };
         if !accept.is_empty() && random.below(3) > 0 {
             headers.push(("accept", accept.to_owned()));
         }

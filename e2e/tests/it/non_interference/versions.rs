@@ -16,8 +16,9 @@ const DIGITS: usize = 4;
 /// What precedes one in protobuf, as bytes and as they are printed: the tag of the member, in lists and in objects, and its length.
 const BEFORE_IN_PROTOBUF: [&str; 4] = ["\u{12}\u{4}", "2\u{4}", r"\x12\x04", r"2\x04"];
 
-/// What every continue token begins with: `{"v":"meta.k8s.io/v1"`. In protobuf nothing but a length is before it.
-const TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEi";
+/// What every continue token begins with: `{"v":"meta.k8s.io/v1"`, or `{"v":"view.fieldcache.dev/v1alpha` of a sorted
+/// list. In protobuf nothing but a length is before it.
+const TOKENS: [&str; 2] = ["eyJ2IjoibWV0YS5rOHMuaW8vdjEi", "eyJ2Ijoidmlldy5maWVsZGNhY2hlLmRldi92MWFscGhh"];
 
 /// Larger numbers are no version of the server, but a client's.
 const LARGEST: u64 = 9_999;
@@ -129,7 +130,7 @@ fn places(text: &str) -> Vec<(usize, What)> {
     let places_after = |marks: &'static [&'static str], what: What| {
         marks.iter().flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), what)))
     };
-    let tokens = text.match_indices(TOKEN).map(|(place, _)| (place, What::Token));
+    let tokens = TOKENS.iter().flat_map(|token| text.match_indices(token)).map(|(place, _)| (place, What::Token));
     let versions =
         places_after(&BEFORE_VERSION, What::Version).chain(places_after(&BEFORE_IN_PROTOBUF, What::InProtobuf));
     let mut places: Vec<(usize, What)> =
@@ -141,6 +142,7 @@ fn places(text: &str) -> Vec<(usize, What)> {
 #[test]
 fn versions_are_replaced_by_how_much_they_include() {
     let versions = Versions(vec![1_200, 1_300]);
+    let sorted = BASE64_URL_SAFE_NO_PAD.encode(r#"{"v":"view.fieldcache.dev/v1alpha1","rv":1250,"after":"a/b"}"#);
     let token = BASE64_URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1250,"start":"/a/b\u0000"}"#);
     let rows = [
         (
@@ -160,6 +162,10 @@ fn versions_are_replaced_by_how_much_they_include() {
         (r#"{"continue":"","quantity":1200}"#.to_owned(), r#"{"continue":"","quantity":1200}"#.to_owned()),
         ("\u{12}\u{4}1200\u{1a}\0".to_owned(), "\u{12}\u{4}<1>\u{1a}\0".to_owned()),
         (r"2\x0412008\x01".to_owned(), r"2\x04<1>8\x01".to_owned()),
+        (
+            format!("\u{1a}P{sorted}\u{12}"),
+            "\u{1a}Ptoken{\"v\":\"view.fieldcache.dev/v1alpha1\",\"rv\":<1>,\"after\":\"a/b\"}\u{12}".to_owned(),
+        ),
         (
             format!("\u{1a}P{token}\u{12}"),
             "\u{1a}Ptoken{\"v\":\"meta.k8s.io/v1\",\"rv\":<1>,\"start\":\"/a/b\\u0000\"}\u{12}".to_owned(),

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::{get_in, user};
 use crate::crd::PrinterColumn;
-use crate::flow_control::long_work::{LONG, may_read, run_usual, wait_to_read};
+use crate::flow_control::long_work::{LONG, VERY_LONG, may_read, run_usual, wait_to_read};
 use crate::flow_control::seats::{Seats, Worker};
 use crate::registry::Resource;
 use crate::server::tests::{Fixture, SHIRTS, catalog};
@@ -93,6 +93,45 @@ fn long_work_of_many_users_leaves_the_threads_to_others() {
     });
     assert!(is_served, "a hundred turns of another user wait for long work");
     assert!(most <= permits, "{most} pieces of long work at a time, of {permits} permits");
+}
+
+#[test]
+fn very_long_work_leaves_permits_for_long_work() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (seats, gate) = (Arc::new(Seats::new(32)), Arc::new(Gate::default()));
+    let permits = available_parallelism().unwrap().get().div_ceil(2);
+    let (is_served, most) = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        for number in 0..permits + 8 {
+            let (seats, gate) = (seats.clone(), gate.clone());
+            tasks.spawn(async move {
+                let mut worker = seats.worker(&user(&format!("heavy-{number}")));
+                worker.arrive().await.unwrap();
+                let work = async {
+                    wait_to_read(VERY_LONG + 1).await;
+                    gate.pass();
+                };
+                worker.work_through(work).await;
+            });
+        }
+        while gate.blocked.load(Ordering::SeqCst) < permits {
+            yield_now().await;
+        }
+        // Together as much as the work of one of the others, and more.
+        for _ in 0..20 {
+            let mut worker = seats.worker(&user("reader"));
+            worker.arrive().await.unwrap();
+            worker.work_through(wait_to_read(VERY_LONG)).await;
+        }
+        let is_served = !gate.has_given_up.load(Ordering::SeqCst);
+        gate.open();
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        (is_served, gate.most.load(Ordering::SeqCst))
+    });
+    assert!(is_served, "20 pieces of long work of one user wait for very long work of others");
+    assert!(most <= permits, "{most} pieces of very long work at a time, of {permits} permits");
 }
 
 /// Whether the work of a turn may read a long object.
@@ -270,14 +309,16 @@ fn assert_long_turns(mut fixture: Fixture, put: impl FnOnce(&mut Fixture), ways:
         put(&mut fixture);
         let (fixture, gate) = (Arc::new(fixture), Arc::new(Gate::default()));
         let seats = fixture.server.limits().seats().clone();
-        let permits = available_parallelism().unwrap().get();
+        let processors = available_parallelism().unwrap().get();
+        let permits = processors + processors.div_ceil(2);
         let mut blockers = JoinSet::new();
         for number in 0..permits {
             let (mut worker, gate) = (seats.worker(&user(&format!("blocker-{number}"))), gate.clone());
+            let bytes = if number < processors { LONG + 1 } else { VERY_LONG + 1 };
             blockers.spawn(async move {
                 worker.arrive().await.unwrap();
                 let work = async {
-                    wait_to_read(LONG + 1).await;
+                    wait_to_read(bytes).await;
                     gate.pass();
                 };
                 worker.work_through(work).await;

@@ -10,7 +10,7 @@ use super::{explained, hits_of, names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Hits, Listing, Selection, State};
-use crate::selector::{LabelSelector, Operator, OperatorName};
+use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName};
 use crate::store::slots::SlotSet;
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
@@ -18,32 +18,37 @@ use crate::store::{HistoryLimits, IndexLimits, IndexedPart, Store};
 use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
 use crate::subscribe::{Transition, transition};
 
-const VALUES: [&str; 6] = ["", "a", "b", "6", "9", "longer"];
+/// Integers too, some of them not in canonical form.
+const VALUES: [&str; 11] = ["", "a", "b", "6", "9", "longer", "-3", "-25", "10", "+7", "08"];
+
+/// The field whose values the index has in the order of integers.
+pub(super) const INTEGERS: FieldIndex = FieldIndex(0);
 
 /// Keys and values of labels.
 const LABELS: [&str; 4] = ["k", "l", "m", "n"];
 
 /// Some objects have more than this.
-const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
+pub(super) const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
 
 /// An object: values of two fields, and labels.
 #[derive(Clone, Debug)]
-struct Has {
-    values: [BTreeSet<&'static str>; 2],
+pub(super) struct Has {
+    pub(super) values: [BTreeSet<&'static str>; 2],
     /// The fields of which it has too many values.
-    unknown: [bool; 2],
+    pub(super) unknown: [bool; 2],
     labels: BTreeMap<&'static str, &'static str>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Put(usize, Has),
     Delete(usize),
     Relist(Vec<(usize, Has)>),
 }
 
-fn has() -> impl Strategy<Value = Has> {
-    let several = || collection::btree_set(sample::select(VALUES.to_vec()), 0..5);
+/// Objects with up to four of the values in each field.
+fn has(values: &'static [&'static str]) -> impl Strategy<Value = Has> {
+    let several = || collection::btree_set(sample::select(values), 0..5);
     let labels = collection::btree_map(sample::select(LABELS.to_vec()), sample::select(VALUES.to_vec()), 0..5);
     let unknown = || prop_oneof![7 => Just(false), 1 => Just(true)];
     (several(), several(), [unknown(), unknown()], labels).prop_map(|(one, other, unknown, labels)| {
@@ -56,30 +61,32 @@ fn has() -> impl Strategy<Value = Has> {
 /// Whether the values of a field satisfy an operator, tested one by one.
 fn is_met(operator: &Operator, found: &BTreeSet<&'static str>) -> bool {
     let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
+    let integer = |value: &&str| value.parse::<i64>().ok().filter(|number| number.to_string() == *value);
+    let mut integers = found.iter().filter_map(integer);
     let is_there = found.iter().any(|value| !value.is_empty());
     match operator {
         Operator::In(wanted) => has(wanted),
         Operator::NotIn(wanted) => !has(wanted),
         Operator::Exists => is_there,
         Operator::DoesNotExist => !is_there,
-        Operator::GreaterThan(bound) => {
-            found.iter().filter_map(|value| value.parse::<i64>().ok()).any(|number| number > *bound)
-        }
-        Operator::LessThan(bound) => {
-            found.iter().filter_map(|value| value.parse::<i64>().ok()).any(|number| number < *bound)
-        }
+        Operator::GreaterThan(bound) => integers.any(|number| number > *bound),
+        Operator::LessThan(bound) => integers.any(|number| number < *bound),
+        Operator::GreaterOrEqual(bound) => integers.any(|number| number >= *bound),
+        Operator::LessOrEqual(bound) => integers.any(|number| number <= *bound),
+        Operator::StartsWith(prefix) => found.iter().any(|value| value.starts_with(&**prefix)),
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps(values: &'static [&'static str]) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (0..200usize, has()).prop_map(|(name, has)| Step::Put(name, has)),
+        8 => (0..200usize, has(values)).prop_map(|(name, has)| Step::Put(name, has)),
         2 => (0..200usize).prop_map(Step::Delete),
-        1 => collection::vec((0..200usize, has()), 0..200).prop_map(Step::Relist),
+        1 => collection::vec((0..200usize, has(values)), 0..200).prop_map(Step::Relist),
     ];
     collection::vec(step, 1..60)
 }
 
+/// Operators that labels have too.
 fn operators() -> impl Strategy<Value = Operator> {
     let some = || collection::btree_set(sample::select(VALUES.to_vec()), 1..4);
     let texts = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
@@ -93,17 +100,36 @@ fn operators() -> impl Strategy<Value = Operator> {
     ]
 }
 
-fn selections() -> impl Strategy<Value = Selection> {
-    let term = (0..2u16, operators())
-        .prop_map(|(field, operator)| FieldTerm { field: FieldRef::Field(FieldIndex(field)), operator });
-    let numbers = prop_oneof![Just("k>5"), Just("l<7")].prop_map(str::to_owned);
+/// Operators of a field. Other fields than [`INTEGERS`] have none that compares integers.
+fn terms() -> impl Strategy<Value = FieldTerm> {
+    let prefix =
+        sample::select(vec!["a", "lo", "-", "1", "0", "6"]).prop_map(|text| Operator::StartsWith(text.to_owned()));
+    let of_integers = prop_oneof![
+        (-30..12i64).prop_map(Operator::GreaterOrEqual),
+        (-30..12i64).prop_map(Operator::LessOrEqual),
+        (-30..12i64).prop_map(Operator::GreaterThan),
+        (-30..12i64).prop_map(Operator::LessThan),
+    ];
+    let of_any = operators().prop_filter("on integers only", |operator| {
+        !matches!(operator, Operator::GreaterThan(_) | Operator::LessThan(_))
+    });
+    let term = |field, operator| FieldTerm { field: FieldRef::Field(field), operator };
+    prop_oneof![
+        3 => (0..2u16, of_any).prop_map(move |(field, operator)| term(FieldIndex(field), operator)),
+        2 => of_integers.prop_map(move |operator| term(INTEGERS, operator)),
+        1 => (0..2u16, prefix).prop_map(move |(field, operator)| term(FieldIndex(field), operator)),
+    ]
+}
+
+pub(super) fn selections() -> impl Strategy<Value = Selection> {
+    let term = terms();
     let requirement = (sample::select(LABELS.to_vec()), operators())
-        .prop_map(|(key, operator)| operator.text(key, |value| value.into()).to_string());
-    let requirements = collection::vec(prop_oneof![4 => requirement, 1 => numbers], 0..3);
+        .prop_map(|(key, operator)| LabelRequirement { key: key.to_owned(), operator });
+    let requirements = collection::vec(requirement, 0..3);
     let namespace = prop_oneof![3 => Just(None), 1 => Just(Some("a".to_owned()))];
     (namespace, requirements, collection::vec(term, 0..4)).prop_map(|(namespace, labels, fields)| Selection {
         namespace,
-        labels: LabelSelector::parse(&labels.join(",")).unwrap(),
+        labels: LabelSelector { requirements: labels },
         fields,
         shard: None,
     })
@@ -114,8 +140,8 @@ fn name(number: usize) -> String {
 }
 
 /// The store, and the objects that it must hold.
-fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
-    let mut store = Store::new(HistoryLimits::default()).indexing(limits);
+pub(super) fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
+    let mut store = Store::new(HistoryLimits::default()).indexing(limits).with_integers(vec![INTEGERS]);
     store.replace(&[], Version::new(1));
     let mut state: BTreeMap<String, Has> = BTreeMap::new();
     let record = |key: &str, version: u64, has: &Has| {
@@ -148,7 +174,7 @@ fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>)
     (store, state)
 }
 
-fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
+pub(super) fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
     selection.namespace.as_deref().is_none_or(|namespace| key.split('/').next() == Some(namespace))
         && selection.labels.requirements.iter().all(|one| one.matches(has.labels.get(&*one.key).copied()))
         && selection.fields.iter().all(|term| {
@@ -173,7 +199,7 @@ fn missing(state: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
 
 proptest! {
     #[test]
-    fn planned_results_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
+    fn planned_results_equal_a_filter_over_the_values(steps in steps(&VALUES), selection in selections(), has_limits in any::<bool>()) {
         let limits = if has_limits { LIMITS } else { IndexLimits::default() };
         let (store, state) = replay(&steps, limits);
         let expected: Vec<&String> =
@@ -197,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_indexed_is_known(steps in steps()) {
+    fn what_is_not_indexed_is_known(steps in steps(&VALUES)) {
         let (store, state) = replay(&steps, LIMITS);
         let snapshot = store.snapshot();
         for part in [IndexedPart::Labels, IndexedPart::Field(FieldIndex(0)), IndexedPart::Field(FieldIndex(1))] {
@@ -209,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn watchers_and_past_states_equal_a_filter(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
+    fn watchers_and_past_states_equal_a_filter(steps in steps(&VALUES), selection in selections(), at in any::<sample::Index>()) {
         // Without relists, history has every state.
         let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::Relist(_))).collect();
         if steps.is_empty() {
@@ -273,7 +299,8 @@ fn redundant_requirements_are_dropped() {
     let (name, namespace) = (FieldRef::Name, FieldRef::Namespace);
     let (equals, differs) = (OperatorName::In, OperatorName::NotIn);
     let many = |count: usize, one: &dyn Fn(usize) -> FieldTerm| (0..count).map(one).collect::<Vec<_>>();
-    let rows: [(&str, Vec<FieldTerm>, usize, usize, &str); 7] = [
+    let of_field = |operator| FieldTerm::new(FieldRef::Field(FieldIndex(0)), operator);
+    let rows: [(&str, Vec<FieldTerm>, usize, usize, &str); 9] = [
         ("a>1,a>5,a>3,b<9,b<2,a>5", vec![], 2, 0, "the narrowest bounds"),
         ("a,a,!b,!b,c in (x,y),c in (y,x)", vec![], 3, 0, "the same again"),
         ("", many(4_000, &|_| field(name, equals, "x")), 0, 1, "one name 4,000 times"),
@@ -296,6 +323,14 @@ fn redundant_requirements_are_dropped() {
             2,
             "both values",
         ),
+        (
+            "",
+            many(4_000, &|number| of_field(Operator::GreaterOrEqual(number as i64))),
+            0,
+            1,
+            "the highest of 4,000 bounds",
+        ),
+        ("", many(50, &|number| of_field(Operator::StartsWith("a".repeat(number + 1)))), 0, 1, "the longest prefix"),
     ];
     for (labels, fields, labels_left, fields_left, what) in rows {
         let selection = Selection { labels: LabelSelector::parse(labels).unwrap(), fields, ..Selection::default() };

@@ -22,7 +22,7 @@ fn every_error_has_the_words_of_kube_apiserver() {
         (r"a=\é", r"invalid field selector: invalid escape sequence: \é", 2),
         (r"zz=\y,aa=\x", r"invalid field selector: invalid escape sequence: \x", 9),
     ] {
-        let error = FieldSelector::parse(text).unwrap_err();
+        let error = FieldSelector::parse_as_kubernetes(text, usize::MAX).unwrap_err();
         assert_eq!((&*error.message, error.offset), (message, offset), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Label selectors, field selectors, shard selectors, their JSON forms, and the syntax of labels.
 
 mod documentation;
+mod extended;
 mod field;
 mod label;
 mod operator;

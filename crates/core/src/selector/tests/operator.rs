@@ -1,6 +1,6 @@
 //! Operators: their meaning and their dialects, one row each.
 
-use crate::selector::{Dialect, OperandError, Operator, OperatorName, TestedValues};
+use crate::selector::{Dialect, Escapes, OperandError, Operator, OperatorName, TestedValues};
 
 fn texts(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
@@ -9,17 +9,20 @@ fn texts(values: &[&str]) -> Vec<String> {
 /// An operator, its text on a label, and the dialects that have it.
 type Row = (Operator, &'static str, &'static [Dialect]);
 
-fn rows() -> [Row; 8] {
-    use Dialect::{FieldText, NodeSelector, Requirement, View};
+fn rows() -> [Row; 11] {
+    use Dialect::{KubernetesFieldText, NodeSelector, Requirement, View};
     [
-        (Operator::equal_to("5"), "k=5", &[FieldText, Requirement, NodeSelector, View]),
-        (Operator::In(texts(&["5", "a"])), "k in (5,a)", &[FieldText, Requirement, NodeSelector, View]),
-        (Operator::not_equal_to("5"), "k!=5", &[FieldText, Requirement, NodeSelector, View]),
-        (Operator::NotIn(texts(&["5", "a"])), "k notin (5,a)", &[FieldText, Requirement, NodeSelector, View]),
+        (Operator::equal_to("5"), "k=5", &[KubernetesFieldText, Requirement, NodeSelector, View]),
+        (Operator::In(texts(&["5", "a"])), "k in (5,a)", &[KubernetesFieldText, Requirement, NodeSelector, View]),
+        (Operator::not_equal_to("5"), "k!=5", &[KubernetesFieldText, Requirement, NodeSelector, View]),
+        (Operator::NotIn(texts(&["5", "a"])), "k notin (5,a)", &[KubernetesFieldText, Requirement, NodeSelector, View]),
         (Operator::Exists, "k", &[Requirement, NodeSelector, View]),
         (Operator::DoesNotExist, "!k", &[Requirement, NodeSelector, View]),
         (Operator::GreaterThan(4), "k>4", &[NodeSelector]),
         (Operator::LessThan(6), "k<6", &[NodeSelector]),
+        (Operator::GreaterOrEqual(5), "k>=5", &[]),
+        (Operator::LessOrEqual(5), "k<=5", &[]),
+        (Operator::StartsWith("a".to_owned()), "k^=a", &[]),
     ]
 }
 
@@ -34,9 +37,9 @@ fn every_operator_has_a_row() {
 #[test]
 fn dialects_have_the_operators_of_kubernetes() {
     for (operator, text, dialects) in rows() {
-        assert_eq!(operator.text("k", |value| value.into()).to_string(), text);
+        assert_eq!(operator.text("k", Escapes::NONE).to_string(), text);
         let name = operator.name();
-        for dialect in [Dialect::FieldText, Dialect::Requirement, Dialect::NodeSelector, Dialect::View] {
+        for dialect in [Dialect::KubernetesFieldText, Dialect::Requirement, Dialect::NodeSelector, Dialect::View] {
             let expected = dialects.contains(&dialect).then_some(name);
             assert_eq!(OperatorName::read(name.as_str(), dialect), expected, "{name:?} {dialect:?}");
         }
@@ -56,6 +59,9 @@ fn an_operator_holds_for_labels_and_fields() {
         ([true, false, false, false, false], [true, true, false, false]),
         ([false, false, true, false, true], [false, false, true, true]),
         ([false, false, true, false, false], [false, false, true, false]),
+        ([false, false, true, false, true], [false, false, true, true]),
+        ([false, false, true, false, false], [false, false, true, false]),
+        ([false, false, false, true, false], [false, false, false, true]),
     ];
     for ((operator, text, _), (labels, fields)) in rows().into_iter().zip(expected) {
         let of_label = [None, Some(""), Some("5"), Some("a"), Some("6")].map(|value| operator.matches_label(value));
@@ -63,11 +69,15 @@ fn an_operator_holds_for_labels_and_fields() {
         let of_field = [&[][..], &[""], &["5"], &["a", "6"]]
             .map(|values| operator.matches_field(|found| values.iter().any(|value| found(value))));
         assert_eq!(of_field, fields, "field {text}");
-        let is_listed = |value: &str| operator.listed().iter().any(|listed| listed == value);
         match operator.values() {
             TestedValues::Listed(values) => assert_eq!(values, operator.listed(), "{text}"),
             TestedValues::Any => assert!(operator.accepts(""), "{text}"),
-            TestedValues::Accepted => assert!(operator.accepts("5") && !is_listed("5"), "{text}"),
+            TestedValues::Integers(range) => {
+                for value in 3..8 {
+                    assert_eq!(range.contains(&value), operator.accepts(&value.to_string()), "{text} {value}");
+                }
+            }
+            TestedValues::WithPrefix(prefix) => assert!(operator.accepts(prefix) && !operator.accepts("5"), "{text}"),
         }
     }
 }
@@ -83,7 +93,36 @@ fn operands_are_checked_and_sorted() {
         (OperatorName::GreaterThan, &["5"], Ok(Operator::GreaterThan(5))),
         (OperatorName::LessThan, &["five"], Err(OperandError::NotInteger("five".to_owned()))),
         (OperatorName::LessThan, &["5", "6"], Err(OperandError::NotOne)),
+        (OperatorName::GreaterOrEqual, &["-5"], Ok(Operator::GreaterOrEqual(-5))),
+        (OperatorName::LessOrEqual, &[], Err(OperandError::NotOne)),
+        (OperatorName::StartsWith, &["a"], Ok(Operator::StartsWith("a".to_owned()))),
+        (OperatorName::StartsWith, &[""], Err(OperandError::Missing)),
+        (OperatorName::StartsWith, &["a", "b"], Err(OperandError::NotOne)),
     ] {
         assert_eq!(name.with_values(texts(values)), expected, "{name:?} {values:?}");
+    }
+}
+
+#[test]
+fn bounds_beyond_all_integers_select_nothing() {
+    for operator in [Operator::GreaterThan(i64::MAX), Operator::LessThan(i64::MIN)] {
+        assert_eq!(operator.values(), TestedValues::Listed(&[]), "{operator:?}");
+        assert!(!operator.accepts(&i64::MAX.to_string()) && !operator.accepts(&i64::MIN.to_string()), "{operator:?}");
+    }
+}
+
+#[test]
+fn the_narrower_of_two_bounds_implies_the_other() {
+    use Operator::{GreaterOrEqual, LessOrEqual, LessThan, StartsWith};
+    let prefix = |text: &str| StartsWith(text.to_owned());
+    for (one, other, expected, reason) in [
+        (GreaterOrEqual(3), GreaterOrEqual(5), Some(GreaterOrEqual(5)), "the higher lower bound"),
+        (LessOrEqual(3), LessOrEqual(5), Some(LessOrEqual(3)), "the lower upper bound"),
+        (prefix("ab"), prefix("a"), Some(prefix("ab")), "the longer prefix"),
+        (prefix("ab"), prefix("b"), None, "prefixes that exclude each other on one value"),
+        (LessOrEqual(3), LessThan(5), None, "different operators"),
+    ] {
+        assert_eq!(one.narrower(&other), expected, "{reason}");
+        assert_eq!(other.narrower(&one), expected, "{reason}, in the other order");
     }
 }

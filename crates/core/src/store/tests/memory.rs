@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 
 use super::{record, record_of_many};
-use crate::model::{Record, Version, fnv1a};
+use crate::model::{OwnerHashes, Record, Version, fnv1a};
 use crate::store::{HistoryLimits, ShardIndex, Store};
 
 /// The memory of these objects by the allocator's count, and by the store's own.
@@ -80,6 +80,7 @@ fn counted_memory_equals_allocated_memory() {
             "objects with 60,000 labels",
         ),
         (&many_values, &[], "objects with 60,000 values of a field"),
+        (&pods(20_000, 4, true, |_| Vec::new()), &[], "objects with an owner each"),
     ] {
         let (measured, counted) = taken(records, updates);
         assert!(
@@ -123,4 +124,44 @@ fn an_index_of_shards_is_counted_and_takes_few_bytes() {
         "{counted} counted, {measured} allocated"
     );
     assert!(counted <= 24 * built.len() as u64, "{counted} bytes for {} objects", built.len());
+}
+
+/// So many Pods, with an owner for each `siblings`. `values`: the values of the fields of a Pod, from the uid of its
+/// owner.
+fn pods(count: usize, siblings: usize, is_owned: bool, values: impl Fn(&str) -> Vec<String>) -> Vec<Record> {
+    (0..count)
+        .map(|number| {
+            let hash = fnv1a(&(number / siblings).to_string());
+            let uid = format!("{:08x}-0000-4000-8000-{:012x}", hash >> 32, hash & 0xffff_ffff_ffff);
+            let (key, version) = (format!("ns-{}/pod-{number}", number % 20), number as u64 + 1);
+            let values = values(&uid);
+            let values: Vec<&str> = values.iter().map(|value| &**value).collect();
+            let mut record = record(&key, version, &[("app", "shop")], &values);
+            if is_owned {
+                record.texts.owners = OwnerHashes::from_uids([uid]);
+            }
+            record
+        })
+        .collect()
+}
+
+#[test]
+fn an_owner_costs_a_pod_less_than_half_of_a_field_with_its_uid() {
+    const PODS: usize = 20_000;
+    for siblings in [1, 10] {
+        let bytes = |records: &[Record]| {
+            let (measured, counted) = taken(records, &[]);
+            (measured as f64 / PODS as f64, counted as f64 / PODS as f64)
+        };
+        let (without, counted_without) = bytes(&pods(PODS, siblings, false, |_| vec!["Running".to_owned()]));
+        let (owner, counted) = bytes(&pods(PODS, siblings, true, |_| vec!["Running".to_owned()]));
+        let (field, _) = bytes(&pods(PODS, siblings, false, |uid| vec!["Running".to_owned(), uid.to_owned()]));
+        let (owner, counted, field) = (owner - without, counted - counted_without, field - without);
+        assert!(
+            owner < 24.0 && 2.0 * owner < field,
+            "{siblings} Pods for each owner: {owner} bytes for each Pod, and {field} as a field"
+        );
+        // The size class of an object may be the same with and without an owner.
+        assert!(counted > 0.5 * owner && counted < 1.5 * owner, "{counted} counted, {owner} allocated");
+    }
 }

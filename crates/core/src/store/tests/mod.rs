@@ -1,6 +1,7 @@
 //! Store: outcomes, relists, history. The property test replays random event sequences. It compares the store with one
 //! rebuilt from scratch, and every watcher's replay with the result of a list.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 mod memory;
+mod owners;
 mod packing;
 mod pins;
 mod structures;
@@ -337,20 +339,20 @@ fn indexed(store: &Store) -> BTreeMap<(&'static str, String), Vec<String>> {
     let snapshot = store.snapshot();
     let postings = snapshot.postings().clone();
     let mut index = BTreeMap::new();
-    let mut add = |of: &'static str, values: Vec<(&str, Posting<'_>)>| {
+    let mut add = |of: &'static str, values: Vec<(Cow<'_, str>, Posting<'_>)>| {
         let mut count = 0;
         for (value, posting) in values {
             let mut keys: Vec<String> =
                 posting.to_bitmap().iter().map(|slot| snapshot.object(slot).unwrap().key().to_owned()).collect();
             keys.sort();
             count += keys.len() as u64;
-            index.insert((of, value.to_owned()), keys);
+            index.insert((of, value.into_owned()), keys);
         }
         count
     };
-    let namespaced = add("namespace", postings.namespaces().collect());
+    let namespaced = add("namespace", postings.namespaces().map(|(name, posting)| (name.into(), posting)).collect());
     assert_eq!(postings.namespaced().len(), namespaced, "the set of all has every slot with a namespace");
-    let labelled = add("label v", postings.label_values("v").collect());
+    let labelled = add("label v", postings.label_values("v").map(|(value, posting)| (value.into(), posting)).collect());
     let present: u64 = postings.labelled("v").iter().map(Posting::len).sum();
     assert_eq!(present, labelled, "the lists of a label have every slot with it");
     for (of, field) in [("field 0", FieldIndex(0)), ("field 1", FieldIndex(1))] {

@@ -57,6 +57,15 @@ proptest! {
             let mut rest = other.clone();
             set.subtract_from(&mut rest);
             prop_assert!(rest == &other - &expected, "subtracted");
+            for step in [3, 1_009] {
+                let other: RoaringBitmap = (0..200_000).step_by(step).collect();
+                let same = SlotSet::from(other.clone());
+                prop_assert!(same == (0..200_000).step_by(step).collect::<SlotSet>(), "divided into parts");
+                let in_bits = set.intersection_len_in(&same.bits(), &same);
+                prop_assert_eq!(in_bits, other.intersection_len(&expected), "every {}", step);
+                prop_assert_eq!(set.intersection_len(&same), other.intersection_len(&expected), "every {}", step);
+                prop_assert_eq!(same.intersection_len(&set), other.intersection_len(&expected), "every {}", step);
+            }
             for slot in touched(false, 5, 50, 200_000) {
                 prop_assert_eq!(set.contains(slot), expected.contains(slot));
             }
@@ -95,9 +104,13 @@ proptest! {
             prop_assert_eq!(terms.is_empty(), model.is_empty());
             let found: Vec<(String, Vec<u32>)> = terms.iter().map(|(text, posting)| (text.to_owned(), posting.to_bitmap().into_iter().collect())).collect();
             let expected: Vec<(String, Vec<u32>)> = model.iter().map(|(text, slots)| (text.clone(), slots.iter().copied().collect())).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
+            let back: Vec<&str> = terms.back_from(None).map(|(text, _)| text).collect();
+            prop_assert!(back.iter().rev().eq(expected.iter().map(|(text, _)| text)), "backwards");
             for number in 0..1_600 {
                 let text = text(number);
+                let before = terms.back_from(Some(&text)).next().map(|(text, _)| text);
+                prop_assert_eq!(before, model.range(..=text.clone()).next_back().map(|(text, _)| text.as_str()));
                 prop_assert_eq!(terms.get(&text).map(|posting| posting.len()), model.get(&text).map(|slots| slots.len() as u64));
             }
         }

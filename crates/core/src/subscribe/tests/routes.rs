@@ -18,7 +18,7 @@ use crate::store::{Change, HistoryLimits, IndexLimits, Store};
 use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionId, SubscriptionIndex};
 use crate::subscribe::{Transition, transition};
 
-const VALUES: [&str; 4] = ["", "a", "b", "c"];
+const VALUES: [&str; 9] = ["", "a", "ab", "c", "longer-than-sixteen-bytes-é", "5", "-3", "12", "9223372036854775807"];
 const LABELS: [&str; 8] =
     ["", "app=a", "app in (a,b)", "app", "!app", "app!=a,tier=b", "tier notin (a)", "app>1,tier in (a,c)"];
 
@@ -30,10 +30,21 @@ fn selection() -> impl Strategy<Value = Selection> {
         Just(FieldRef::Field(FieldIndex(0))),
         Just(FieldRef::Field(FieldIndex(1))),
     ];
-    let operator = select(vec![OperatorName::In, OperatorName::In, OperatorName::NotIn]);
-    let term = (field, operator, select(VALUES.to_vec())).prop_map(|(field, operator, value)| {
-        FieldTerm::new(field, operator.with_values(vec![value.to_owned()]).unwrap())
-    });
+    let listed = (select(vec![OperatorName::In, OperatorName::In, OperatorName::NotIn]), select(VALUES.to_vec()))
+        .prop_map(|(operator, value)| operator.with_values(vec![value.to_owned()]).unwrap());
+    let prefixes = vec!["a", "ab", "lo", "longer-than-sixt", "longer-than-sixteen-bytes-é", "1", "-", "9"];
+    let bound = || prop_oneof![-6..14i64, Just(i64::MIN), Just(i64::MAX), Just(i64::MAX - 1)];
+    let operator = prop_oneof![
+        6 => listed,
+        2 => select(prefixes).prop_map(|prefix| Operator::StartsWith(prefix.to_owned())),
+        1 => bound().prop_map(Operator::GreaterThan),
+        1 => bound().prop_map(Operator::LessThan),
+        1 => bound().prop_map(Operator::GreaterOrEqual),
+        1 => bound().prop_map(Operator::LessOrEqual),
+        1 => Just(Operator::Exists),
+        1 => Just(Operator::DoesNotExist),
+    ];
+    let term = (field, operator).prop_map(|(field, operator)| FieldTerm::new(field, operator));
     let keys = ["a", "b"].iter().flat_map(|namespace| ["a", "b", "c"].map(|name| format!("{namespace}/{name}")));
     let shard = option::weighted(0.5, shards(keys.chain(["a".to_owned()]).collect()));
     (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3), shard).prop_map(
@@ -191,7 +202,20 @@ fn a_shard_of_many_ranges_takes_few_entries() {
 fn a_change_touches_only_those_at_its_values() {
     let field = |value: &str| FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to(value));
     let labels = |text: &str| LabelSelector::parse(text).unwrap();
-    let rows: [(Selection, &str); 10] = [
+    let of = |field, operator| Selection { fields: vec![FieldTerm::new(field, operator)], ..Selection::default() };
+    let prefix = |text: &str| Operator::StartsWith(text.to_owned());
+    let (color, size) = (FieldRef::Field(FieldIndex(0)), FieldRef::Field(FieldIndex(1)));
+    let rows: [(Selection, &str); 20] = [
+        (of(color, prefix("bl")), "a prefix of the value it came to"),
+        (of(color, prefix("gr")), ""),
+        (of(FieldRef::Name, prefix("x-")), "a prefix of its name"),
+        (of(FieldRef::Name, prefix("y")), ""),
+        (of(size, Operator::GreaterOrEqual(40)), "a range with the integer it came to"),
+        (of(size, Operator::LessThan(6)), "a range with the integer it left"),
+        (of(size, Operator::GreaterThan(1_000)), ""),
+        (of(size, Operator::LessThan(-1)), ""),
+        (of(size, Operator::Exists), "any value"),
+        (of(FieldRef::Field(FieldIndex(2)), Operator::Exists), ""),
         (Selection { fields: vec![field("red")], ..Selection::default() }, "the value it left"),
         (Selection { fields: vec![field("blue")], ..Selection::default() }, "the value it came to"),
         (Selection { fields: vec![field("green")], ..Selection::default() }, ""),
@@ -212,8 +236,8 @@ fn a_change_touches_only_those_at_its_values() {
     }
     assert_eq!(routes.unanchored(), 1);
     let mut store = Store::new(HistoryLimits::default());
-    store.replace(&[record("a/x", 1, &[("app", "x")], &["red"])], Version::new(1));
-    store.apply(&record("a/x", 2, &[("app", "x")], &["blue"]));
+    store.replace(&[record("a/x-1", 1, &[("app", "x")], &["red", "5"])], Version::new(1));
+    store.apply(&record("a/x-1", 2, &[("app", "x")], &["blue", "50"]));
     let snapshot = store.snapshot();
     let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
     let found = candidates(&routes, &change);

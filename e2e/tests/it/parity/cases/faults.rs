@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
         parameter("timeout", "timeout", "abc"),
         parameter("timeoutSeconds", "timeoutSeconds", "abc"),
         parameter("label selector", "labelSelector", "a%3D%3D%3Db"),
-        parameter("field selector", "fieldSelector", "a"),
+        parameter("field selector", "fieldSelector", "a%20b"),
         parameter("unknown field", "fieldSelector", "spec.nope%3Dx"),
         parameter("match", "resourceVersionMatch", "Foo"),
         parameter("version", "resourceVersion", "abc"),

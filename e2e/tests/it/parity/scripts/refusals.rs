@@ -45,7 +45,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             vec![
                 ending("version that is no number", "&resourceVersion=abc"),
                 ending("unknown field", "&fieldSelector=spec.nope%3Dx"),
-                ending("broken field selector", "&fieldSelector=spec.color"),
+                ending("broken field selector", "&fieldSelector=spec.color%20blue"),
                 ending("bad escape", "&fieldSelector=spec.color%3Da%5Cb"),
                 ending("broken label selector", "&labelSelector=a%3D%3D%3Db"),
                 ending("timeoutSeconds that is no number", "&timeoutSeconds=abc"),

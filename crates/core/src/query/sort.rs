@@ -1,0 +1,502 @@
+//! Lists in the order of the values of fields: `sortBy`.
+//!
+//! Ties are in list order, so the order is total, and an object is a position in it. A page of one field is found by a
+//! walk over the values of the index, from the position on. Other orders are computed for the whole selection: by the
+//! last field first, each in one pass over the values of the index and one over the objects. Objects whose values are
+//! not in the index, those of an earlier version and small selections are read and compared, and so are names. Nothing is stored from
+//! page to page: `token` has the position of the next one.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+use roaring::RoaringBitmap;
+
+use super::facets::SelectedObjects;
+use super::work::Work;
+use crate::extract::FieldRef;
+use crate::model::integer;
+use crate::store::postings::{Posting, Postings};
+use crate::store::slots::SlotSet;
+use crate::store::{IndexedPart, Object, Snapshot};
+
+/// Selections of up to this many objects are read and compared. Tests have small stores.
+const COMPARED: u64 = if cfg!(test) { 8 } else { 1024 };
+
+/// Pages of more objects than this are computed like a whole list.
+const MOST_WALKED: usize = 1024;
+
+/// Objects that are sorted at a time, between two yields. Tests have few objects.
+const RUN: usize = if cfg!(test) { 16 } else { 256 };
+
+/// Steps to compare two objects: two cache misses.
+const STEPS_OF_COMPARISON: u64 = 16;
+
+/// Steps to look at one value of the index.
+const STEPS_OF_VALUE: u64 = 8;
+
+/// To sort an object of a group of equal values takes as long as a walk over this many objects of the list.
+const SORTED_IN_STEP: u64 = 8;
+
+/// One field of an order. Objects without a value come first, integers of an integer field in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortField {
+    /// The field, which must have at most one value.
+    pub field: FieldRef,
+    /// Whether the order is reversed: objects without a value come last. Ties stay in list order.
+    pub is_descending: bool,
+}
+
+/// An order of objects, by the first field first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortOrder {
+    keys: Vec<SortField>,
+}
+
+/// An order of the objects of one snapshot.
+#[derive(Clone, Debug)]
+struct Comparison {
+    /// The fields, each with whether the index has integers.
+    keys: Vec<(SortField, bool)>,
+}
+
+impl SortOrder {
+    /// The order by these fields. `has_one_namespace`: all objects have the same namespace or none, so that a name is a
+    /// position in the list. Fields that alter nothing are left out.
+    pub fn new(keys: &[SortField], has_one_namespace: bool) -> SortOrder {
+        let mut kept: Vec<SortField> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let is_constant = match key.field {
+                FieldRef::Empty => true,
+                FieldRef::Namespace => has_one_namespace,
+                FieldRef::Name | FieldRef::Field(_) => kept.iter().any(|other| other.field == key.field),
+            };
+            if is_constant {
+                continue;
+            }
+            let is_name = key.field == FieldRef::Name;
+            if is_name && has_one_namespace && !key.is_descending {
+                // The list order, in which nothing is equal.
+                break;
+            }
+            kept.push(*key);
+            if is_name && has_one_namespace {
+                break;
+            }
+        }
+        SortOrder { keys: kept }
+    }
+
+    /// An upper bound of the memory to sort a selection of a snapshot, in bytes, without the objects themselves.
+    pub fn most_held_bytes(&self, snapshot: &Snapshot, limit: Option<usize>) -> u64 {
+        let objects = snapshot.len() as u64;
+        let not_indexed = self.keys.iter().filter_map(|key| match key.field {
+            FieldRef::Field(index) => snapshot.postings().incomplete(IndexedPart::Field(index)),
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
+        });
+        // Sorting moves the objects from one list to another.
+        let compared = 2 * size_of::<Object>() as u64 * (COMPARED + not_indexed.map(SlotSet::len).sum::<u64>());
+        let is_walked = limit.is_some_and(|limit| limit <= MOST_WALKED)
+            && match &self.keys[..] {
+                [] => true,
+                [key] => key.field != FieldRef::Name,
+                _ => false,
+            };
+        // The number of the value of each slot, two orders of the slots, and the one that is returned.
+        let ordered = if is_walked || objects <= COMPARED { 0 } else { 4 * size_of::<u32>() as u64 * objects };
+        compared + ordered
+    }
+
+    /// The order for the objects of a snapshot.
+    fn comparison(&self, snapshot: &Snapshot) -> Comparison {
+        let is_integer = |key: &SortField| match key.field {
+            FieldRef::Field(index) => snapshot.postings().is_integer(index),
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => false,
+        };
+        Comparison { keys: self.keys.iter().map(|key| (*key, is_integer(key))).collect() }
+    }
+}
+
+impl Comparison {
+    /// The order of two objects; equal only for objects with the same key.
+    fn compare(&self, left: &Object, right: &Object) -> Ordering {
+        self.by_values(left, right).then_with(|| left.key().cmp(right.key()))
+    }
+
+    /// The order of two objects by their values alone.
+    fn by_values(&self, left: &Object, right: &Object) -> Ordering {
+        for (key, is_integer) in &self.keys {
+            let values = (value_of(left, key.field), value_of(right, key.field));
+            let order = place(values.0, *is_integer).cmp(&place(values.1, *is_integer));
+            let order = if key.is_descending { order.reverse() } else { order };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
+
+/// The value of an object by which a field sorts it; empty if it has none, or an unknown one.
+fn value_of(object: &Object, field: FieldRef) -> &str {
+    match field {
+        FieldRef::Name => object.name(),
+        FieldRef::Namespace => object.namespace(),
+        FieldRef::Field(index) => object.values(index).next().unwrap_or_default(),
+        FieldRef::Empty => "",
+    }
+}
+
+/// The place of a value in the order of the index.
+fn place(value: &str, is_integer: bool) -> (u8, i64, &str) {
+    match integer::canonical(value).filter(|_| is_integer) {
+        _ if value.is_empty() => (0, 0, value),
+        Some(number) => (1, number, ""),
+        None => (2, 0, value),
+    }
+}
+
+/// The selected objects of one state in an order.
+#[derive(Clone, Debug)]
+pub struct SortedListing {
+    snapshot: Snapshot,
+    comparison: Comparison,
+    /// The slots of the objects that follow, without those in `compared`.
+    slots: std::vec::IntoIter<u32>,
+    /// The objects that were read and compared.
+    compared: VecDeque<Object>,
+}
+
+impl SortedListing {
+    /// The selected objects in this order after the object `after` (`None`: from the first on). Yields through `work`.
+    /// With a `limit`, the result may lack objects beyond the first `limit` and one more.
+    pub async fn begin(
+        selected: &SelectedObjects,
+        order: &SortOrder,
+        after: Option<&Object>,
+        limit: Option<usize>,
+        work: &mut Work,
+    ) -> SortedListing {
+        let snapshot = selected.state().snapshot().clone();
+        let comparison = order.comparison(&snapshot);
+        let mut slots = selected.slots();
+        let mut not_indexed = RoaringBitmap::new();
+        if slots.len() <= COMPARED {
+            std::mem::swap(&mut slots, &mut not_indexed);
+        }
+        for (key, _) in &comparison.keys {
+            not_indexed |= selected.slots_not_indexed(key.field);
+        }
+        slots -= &not_indexed;
+        let mut read = Vec::new();
+        let objects = not_indexed.iter().filter_map(|slot| snapshot.object(slot));
+        for object in objects.chain(selected.before()) {
+            if after.is_none_or(|after| comparison.compare(object, after) == Ordering::Greater) {
+                read.push(object.clone());
+            }
+            work.spend(STEPS_OF_COMPARISON).await;
+        }
+        let compared = sorted(read, |left, right| comparison.compare(left, right), work).await.into();
+        let walked = limit.filter(|limit| *limit <= MOST_WALKED);
+        let slots = match (&comparison.keys[..], walked) {
+            _ if slots.is_empty() => Vec::new(),
+            ([], Some(limit)) => {
+                let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
+                next_in_list(&snapshot, &slots, from, limit + 1, work).await
+            }
+            ([(key, _)], Some(limit)) if key.field != FieldRef::Name => {
+                let walk = Walk { snapshot: &snapshot, slots: &slots, key: *key };
+                walk.next(after, limit + 1, work).await
+            }
+            (keys, Some(limit)) if keys.iter().any(|(key, _)| key.field == FieldRef::Name) => {
+                lowest(&snapshot, &slots, &comparison, after, limit + 1, work).await
+            }
+            _ => {
+                let all = whole_order(&snapshot, &slots, &comparison, work).await;
+                let is_before = |slot: &u32| {
+                    let object = snapshot.object(*slot);
+                    object
+                        .zip(after)
+                        .is_some_and(|(object, after)| comparison.compare(object, after) != Ordering::Greater)
+                };
+                let first = all.partition_point(is_before);
+                all.get(first..).unwrap_or_default().to_vec()
+            }
+        };
+        SortedListing { snapshot, comparison, slots: slots.into_iter(), compared }
+    }
+
+    /// Memory of the listing in bytes, without the objects and the snapshot.
+    pub fn held_bytes(&self) -> u64 {
+        (self.slots.len() * size_of::<u32>() + self.compared.len() * size_of::<Object>()) as u64
+    }
+
+    /// Upper bound of the JSON length of each object that follows, in bytes. It may be that of all objects of the store.
+    pub fn longest(&self) -> usize {
+        self.compared.iter().map(Object::length).fold(self.snapshot.longest(), usize::max)
+    }
+
+    /// The next object, without taking it; `None` at the end.
+    pub fn peek(&self) -> Option<&Object> {
+        let walked = self.slots.as_slice().first().and_then(|slot| self.snapshot.object(*slot));
+        match (walked, self.compared.front()) {
+            (Some(walked), Some(compared)) if self.comparison.compare(compared, walked) == Ordering::Less => {
+                Some(compared)
+            }
+            (Some(walked), _) => Some(walked),
+            (None, compared) => compared,
+        }
+    }
+}
+
+impl Iterator for SortedListing {
+    type Item = Object;
+
+    fn next(&mut self) -> Option<Object> {
+        let next = self.peek()?.clone();
+        if self.compared.front().is_some_and(|compared| compared.is_same(&next)) {
+            self.compared.pop_front();
+        } else {
+            self.slots.next();
+        }
+        Some(next)
+    }
+}
+
+/// Sorts objects or slots, in runs that are merged, because a single sort would be long work without a yield. Equal ones
+/// keep their order.
+async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering, work: &mut Work) -> Vec<Item> {
+    let (mut items, mut runs) = (items.into_iter(), Vec::new());
+    while items.len() > 0 {
+        let mut run: Vec<Item> = items.by_ref().take(RUN).collect();
+        run.sort_by(&order);
+        work.spend(STEPS_OF_COMPARISON * u64::from(RUN.ilog2()) * run.len() as u64).await;
+        runs.push(run);
+    }
+    while runs.len() > 1 {
+        let (mut pairs, mut longer) = (runs.into_iter(), Vec::new());
+        while let Some(one) = pairs.next() {
+            let Some(other) = pairs.next() else {
+                longer.push(one);
+                break;
+            };
+            let mut merged = Vec::with_capacity(one.len() + other.len());
+            let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+            loop {
+                let next = match (one.peek(), other.peek()) {
+                    (Some(left), Some(right)) if order(left, right) == Ordering::Greater => other.next(),
+                    (Some(_), _) => one.next(),
+                    (None, _) => other.next(),
+                };
+                let Some(next) = next else { break };
+                merged.push(next);
+                work.spend(STEPS_OF_COMPARISON).await;
+            }
+            longer.push(merged);
+        }
+        runs = longer;
+    }
+    runs.pop().unwrap_or_default()
+}
+
+/// The next slots of a set in list order, at most `most` of them.
+async fn next_in_list(
+    snapshot: &Snapshot,
+    slots: &RoaringBitmap,
+    from: Bound<&str>,
+    most: usize,
+    work: &mut Work,
+) -> Vec<u32> {
+    let mut next = Vec::new();
+    let mut left = slots.len();
+    for slot in snapshot.slots_from(from) {
+        if next.len() == most || left == 0 {
+            break;
+        }
+        if slots.contains(slot) {
+            next.push(slot);
+            left -= 1;
+        }
+        work.spend(1).await;
+    }
+    next
+}
+
+/// The first slots of a set after the object `after` in an order (`None`: of all), at most `most` of them. Reads every
+/// object: names of several namespaces have no index.
+async fn lowest(
+    snapshot: &Snapshot,
+    slots: &RoaringBitmap,
+    comparison: &Comparison,
+    after: Option<&Object>,
+    most: usize,
+    work: &mut Work,
+) -> Vec<u32> {
+    let compare = |left: &(&Object, u32), right: &(&Object, u32)| comparison.compare(left.0, right.0);
+    let (mut lowest, mut bound): (Vec<(&Object, u32)>, Option<&Object>) = (Vec::new(), None);
+    for slot in slots {
+        work.spend(STEPS_OF_COMPARISON).await;
+        let Some(object) = snapshot.object(slot) else { continue };
+        let is_before = after.is_some_and(|after| comparison.compare(object, after) != Ordering::Greater);
+        if is_before || bound.is_some_and(|bound| comparison.compare(object, bound) == Ordering::Greater) {
+            continue;
+        }
+        lowest.push((object, slot));
+        if lowest.len() >= 2 * most {
+            lowest.sort_unstable_by(compare);
+            lowest.truncate(most);
+            bound = lowest.last().map(|(object, _)| *object);
+        }
+    }
+    lowest.sort_unstable_by(compare);
+    lowest.into_iter().take(most).map(|(_, slot)| slot).collect()
+}
+
+/// All slots of a set in an order.
+async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Comparison, work: &mut Work) -> Vec<u32> {
+    let mut ordered = next_in_list(snapshot, slots, Bound::Unbounded, usize::MAX, work).await;
+    // The last field first: later passes keep the order of equal values.
+    for (key, is_integer) in comparison.keys.iter().rev() {
+        if key.field == FieldRef::Name {
+            let by_name = Comparison { keys: vec![(*key, *is_integer)] };
+            ordered = by_names(snapshot, ordered, &by_name, work).await;
+            continue;
+        }
+        let (ordinals, count) = ordinals(snapshot, *key, slots, work).await;
+        let ordinal_of = |slot: u32| ordinals.get(slot as usize).copied().unwrap_or_default() as usize;
+        let mut starts = vec![0usize; count + 1];
+        for slot in &ordered {
+            starts[ordinal_of(*slot)] += 1;
+            work.spend(1).await;
+        }
+        let mut sum = 0;
+        let order: Box<dyn Iterator<Item = usize> + Send> =
+            if key.is_descending { Box::new((0..=count).rev()) } else { Box::new(0..=count) };
+        for ordinal in order {
+            sum += std::mem::replace(&mut starts[ordinal], sum);
+            work.spend(1).await;
+        }
+        let mut next = vec![0; ordered.len()];
+        for slot in ordered {
+            let start = &mut starts[ordinal_of(slot)];
+            next[*start] = slot;
+            *start += 1;
+            work.spend(1).await;
+        }
+        ordered = next;
+    }
+    ordered
+}
+
+/// For each slot of the snapshot, the number of its value among all values of the field, from 1 on; 0 for the slots
+/// without a value, and for those outside of `slots`. Also returns the number of values.
+async fn ordinals(snapshot: &Snapshot, key: SortField, slots: &RoaringBitmap, work: &mut Work) -> (Vec<u32>, usize) {
+    let mut ordinals = vec![0; slots.max().map_or(0, |most| most as usize + 1)];
+    let mut count = 0;
+    for (value_key, posting) in keys(snapshot.postings(), key.field, None, false) {
+        work.spend(STEPS_OF_VALUE).await;
+        if value_key.is_empty() {
+            continue;
+        }
+        count += 1;
+        for slot in posting.to_bitmap() {
+            if let Some(ordinal) = ordinals.get_mut(slot as usize) {
+                *ordinal = count;
+            }
+            work.spend(1).await;
+        }
+    }
+    (ordinals, count as usize)
+}
+
+/// Sorts slots by the names of their objects; equal names keep their order.
+async fn by_names(snapshot: &Snapshot, slots: Vec<u32>, by_name: &Comparison, work: &mut Work) -> Vec<u32> {
+    let order = |left: &u32, right: &u32| {
+        let both = snapshot.object(*left).zip(snapshot.object(*right));
+        both.map_or(Ordering::Equal, |(left, right)| by_name.by_values(left, right))
+    };
+    sorted(slots, order, work).await
+}
+
+/// The keys of the values of a field in the index with their lists, in order: from the key `from` on, or backwards.
+fn keys<'p>(
+    postings: &'p Postings,
+    field: FieldRef,
+    from: Option<&str>,
+    is_backwards: bool,
+) -> Box<dyn Iterator<Item = (&'p str, Posting<'p>)> + Send + 'p> {
+    match field {
+        FieldRef::Field(index) => postings.field_keys(index, from, is_backwards),
+        FieldRef::Namespace => postings.namespaces_from(from, is_backwards),
+        FieldRef::Name | FieldRef::Empty => Box::new(std::iter::empty()),
+    }
+}
+
+/// A walk over the values of one field, of which each is a group of objects in list order.
+struct Walk<'w> {
+    snapshot: &'w Snapshot,
+    /// The slots to find.
+    slots: &'w RoaringBitmap,
+    key: SortField,
+}
+
+impl Walk<'_> {
+    /// The next slots after the object `after` (`None`: from the first on), at most `most` of them.
+    async fn next(&self, after: Option<&Object>, most: usize, work: &mut Work) -> Vec<u32> {
+        let postings = self.snapshot.postings();
+        let position = after.map(|after| match self.key.field {
+            FieldRef::Field(index) => (postings.key_of(index, value_of(after, self.key.field)), after.key()),
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => (after.namespace().into(), after.key()),
+        });
+        let from = position.as_ref().map(|(key, _)| &**key);
+        let mut next = Vec::new();
+        for (value_key, posting) in keys(postings, self.key.field, from, self.key.is_descending) {
+            if next.len() >= most {
+                break;
+            }
+            work.spend(STEPS_OF_VALUE).await;
+            if let Posting::One(slot) = posting
+                && !self.slots.contains(slot)
+            {
+                continue;
+            }
+            let mut group = posting.to_bitmap();
+            group &= self.slots;
+            work.spend(posting.len() / 64).await;
+            let start = match &position {
+                Some((key, start)) if **key == *value_key => Some(*start),
+                _ => None,
+            };
+            let slots = self.next_of_group(&group, start, most - next.len(), work).await;
+            next.extend(slots);
+        }
+        next
+    }
+
+    /// The next slots of a group in list order after the key `start` (`None`: from the first on), at most `most` of them.
+    /// Few objects are sorted; otherwise a walk over the list finds enough of them soon.
+    async fn next_of_group(
+        &self,
+        group: &RoaringBitmap,
+        start: Option<&str>,
+        most: usize,
+        work: &mut Work,
+    ) -> Vec<u32> {
+        let walked = (most as u64).saturating_mul(self.snapshot.len() as u64) / group.len().max(1);
+        if group.len().saturating_mul(SORTED_IN_STEP) > walked {
+            let from = start.map_or(Bound::Unbounded, Bound::Excluded);
+            return next_in_list(self.snapshot, group, from, most, work).await;
+        }
+        let mut found = Vec::new();
+        for slot in group {
+            if let Some(object) = self.snapshot.object(slot)
+                && start.is_none_or(|start| object.key() > start)
+            {
+                found.push((object.key(), slot));
+            }
+            work.spend(STEPS_OF_COMPARISON).await;
+        }
+        found.sort_unstable();
+        found.into_iter().take(most).map(|(_, slot)| slot).collect()
+    }
+}

@@ -1,0 +1,178 @@
+//! Slots by a 64-bit hash of a text of their objects: the index of shards (`shards`) and of owners ([`super::owners`]).
+//!
+//! It has twelve bytes for each entry, and some free capacity, in leaves that are shared with snapshots. A hash takes
+//! less memory than its text. Different texts can have the same hash, so readers that need exact results test the
+//! objects.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::heap::{allocated, map_nodes, shared};
+
+/// The maximum number of slots in a leaf; a leaf with more is split.
+const MOST: usize = 256;
+
+/// A leaf grows by this many slots at a time.
+const ROOM: usize = MOST / 8;
+
+/// A leaf with fewer slots is joined with the one before it, if both fit.
+const FEWEST: usize = MOST / 8;
+
+/// The maximum number of slots in a leaf after two were joined.
+const JOINED: usize = MOST * 3 / 4;
+
+/// A hash with its slot: the order of the index.
+type Place = (u64, u32);
+
+/// Slots by a hash; a slot can have several. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct HashIndex {
+    /// By a place that is not above any of the leaf and above every one of the leaf before.
+    leaves: OrdMap<Place, Arc<Leaf>>,
+    len: usize,
+}
+
+/// Some neighbouring places, in order.
+#[derive(Clone, Debug, Default)]
+struct Leaf {
+    hashes: Vec<u64>,
+    slots: Vec<u32>,
+}
+
+impl Leaf {
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The place at this index.
+    fn place(&self, index: usize) -> Place {
+        (self.hashes[index], self.slots[index])
+    }
+
+    /// The number of places before this one.
+    fn rank(&self, place: Place) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.place(middle) < place { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn held_bytes(&self) -> usize {
+        shared::<Leaf>()
+            + allocated(self.hashes.capacity() * size_of::<u64>())
+            + allocated(self.slots.capacity() * size_of::<u32>())
+    }
+}
+
+impl HashIndex {
+    /// Adds a slot with a hash. Does nothing if the index has this pair.
+    pub fn insert(&mut self, hash: u64, slot: u32) {
+        let place = (hash, slot);
+        if self.leaves.is_empty() {
+            // The first leaf has the lowest bound, so that every place finds one.
+            self.leaves.insert((0, 0), Arc::default());
+        }
+        let Some((_, leaf)) = self.leaves.get_prev_mut(&place) else { return };
+        let leaf = Arc::make_mut(leaf);
+        let index = leaf.rank(place);
+        if index < leaf.len() && leaf.place(index) == place {
+            return;
+        }
+        // Capacity for a few more, instead of twice as many: most leaves rarely change.
+        if leaf.len() == leaf.slots.capacity() || leaf.len() == leaf.hashes.capacity() {
+            leaf.hashes.reserve_exact(ROOM);
+            leaf.slots.reserve_exact(ROOM);
+        }
+        leaf.hashes.insert(index, hash);
+        leaf.slots.insert(index, slot);
+        self.len += 1;
+        if leaf.len() > MOST {
+            let upper = Leaf { hashes: leaf.hashes.split_off(MOST / 2), slots: leaf.slots.split_off(MOST / 2) };
+            leaf.hashes.shrink_to(MOST / 2 + ROOM);
+            leaf.slots.shrink_to(MOST / 2 + ROOM);
+            self.leaves.insert(upper.place(0), Arc::new(upper));
+        }
+    }
+
+    /// Removes a slot with a hash. Does nothing if the index does not have this pair.
+    pub fn remove(&mut self, hash: u64, slot: u32) {
+        let place = (hash, slot);
+        let Some((bound, leaf)) = self.leaves.get_prev_mut(&place) else { return };
+        let bound = *bound;
+        let leaf = Arc::make_mut(leaf);
+        let index = leaf.rank(place);
+        if index == leaf.len() || leaf.place(index) != place {
+            return;
+        }
+        leaf.hashes.remove(index);
+        leaf.slots.remove(index);
+        self.len -= 1;
+        if leaf.len() < FEWEST {
+            self.join(bound);
+        }
+    }
+
+    /// Joins the leaf of this bound with the one before it, if both fit. Removes the last leaf when it is empty.
+    fn join(&mut self, bound: Place) {
+        if self.len == 0 {
+            self.leaves = OrdMap::default();
+            return;
+        }
+        let Some(leaf) = self.leaves.get(&bound).cloned() else { return };
+        let Some((before, previous)) = self.leaves.range(..bound).next_back() else { return };
+        if previous.len() + leaf.len() > JOINED {
+            return;
+        }
+        let before = *before;
+        self.leaves.remove(&bound);
+        if let Some(previous) = self.leaves.get_mut(&before) {
+            let previous = Arc::make_mut(previous);
+            previous.hashes.extend_from_slice(&leaf.hashes);
+            previous.slots.extend_from_slice(&leaf.slots);
+        }
+    }
+
+    /// The number of pairs of a hash and a slot.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The slots with a hash from `first` to `last`, both included, in the order of the hashes.
+    pub fn slots(&self, first: u64, last: u64) -> impl Iterator<Item = u32> + '_ {
+        self.parts(first, last).flat_map(|(leaf, range)| leaf.slots[range].iter().copied())
+    }
+
+    /// The number of leaves, which [`HashIndex::count`] may visit.
+    pub fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// The number of slots with a hash from `first` to `last`, both included. Does not visit the slots.
+    pub fn count(&self, first: u64, last: u64) -> u64 {
+        self.parts(first, last).map(|(_, range)| range.len() as u64).sum()
+    }
+
+    /// The leaves with these hashes, and which part of each leaf has them.
+    fn parts(&self, first: u64, last: u64) -> impl Iterator<Item = (&Leaf, std::ops::Range<usize>)> {
+        let from = self.leaves.get_prev(&(first, 0)).map_or((first, 0), |(bound, _)| *bound);
+        self.leaves.range(from..=(last, u32::MAX)).map(move |(_, leaf)| {
+            let begin = leaf.hashes.partition_point(|hash| *hash < first);
+            let end = leaf.hashes.partition_point(|hash| *hash <= last);
+            (&**leaf, begin..end.max(begin))
+        })
+    }
+
+    /// Memory in bytes. Walks the leaves.
+    pub fn held_bytes(&self) -> usize {
+        let leaves: usize = self.leaves.iter().map(|(_, leaf)| leaf.held_bytes()).sum();
+        map_nodes::<Place, Arc<Leaf>>(self.leaves.len()) + leaves
+    }
+}

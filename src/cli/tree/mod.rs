@@ -1,0 +1,142 @@
+//! `fieldcache tree`: the objects that an object owns, over all cached kinds, as a tree with their state.
+//!
+//! A server finds them ([`remote`]); with `--dir`, this process does ([`local`]). [`arguments`] are the options, and
+//! [`picture`] prints the tree. Notes about what may be missing go to standard error.
+
+pub mod arguments;
+mod local;
+mod picture;
+mod remote;
+#[cfg(test)]
+mod tests;
+
+use anyhow::anyhow;
+
+use crate::dependents::candidate::Candidate;
+use crate::dependents::document::SearchedResource;
+use crate::dependents::{Dependent, DependentsDocument};
+use crate::model::{Gvr, Moment, Scope, quote};
+use crate::source::kubeconfig::identity;
+
+use super::exit::{self, Exit};
+use super::output::{printed, write_out};
+use super::shared_arguments::OutputFormat;
+use arguments::TreeArguments;
+use picture::OwnerTree;
+
+/// Prints the tree below an object. [`Exit::No`] if no dependents were found.
+///
+/// # Errors
+/// The object is missing, the server cannot be reached or does not serve dependents, or a permission is missing.
+pub async fn run(arguments: TreeArguments) -> anyhow::Result<Exit> {
+    let now = Moment::of_microseconds(jiff::Timestamp::now().as_microsecond());
+    let (text, notes, exit) = answer(&arguments, now).await?;
+    write_out(&text)?;
+    notes.iter().for_each(|note| exit::note(note));
+    Ok(exit)
+}
+
+/// The text that the command prints, the notes about what may be missing in it, and its exit code: [`Exit::No`] if no
+/// dependents were found. `now` is the time from which ages are counted.
+///
+/// # Errors
+/// Those of [`run`].
+pub(super) async fn answer(arguments: &TreeArguments, now: Moment) -> anyhow::Result<(String, Vec<String>, Exit)> {
+    let object = arguments.object_name()?;
+    let namespace = own_namespace(arguments);
+    let (owner, found) = match &arguments.source.dir {
+        Some(_) => local::dependents(arguments, object, &namespace).await?,
+        None => remote::dependents(arguments, object, &namespace).await?,
+    };
+    // The documents have the same members.
+    let notes = match arguments.output {
+        OutputFormat::Json | OutputFormat::Yaml => Vec::new(),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Name => notes(&found),
+    };
+    let exit = if found.dependents.is_empty() { Exit::No } else { Exit::Done };
+    Ok((printed(&OwnerTree { owner, found, now }, arguments.output), notes, exit))
+}
+
+/// The namespace of the object: that of `--namespace`, otherwise that of the kubeconfig, otherwise `default`. A
+/// kubeconfig that cannot be read is reported later, when the server is read.
+fn own_namespace(arguments: &TreeArguments) -> String {
+    let source = &arguments.source;
+    let has_kubeconfig = source.dir.is_none() && (source.server.is_none() || source.kubeconfig.is_some());
+    let of_kubeconfig =
+        || has_kubeconfig.then(|| identity(&source.cluster()).ok()).flatten().and_then(|identity| identity.namespace);
+    let namespace = arguments.namespace.clone().or_else(of_kubeconfig);
+    namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
+}
+
+/// What may be missing in the tree, and how to get it.
+fn notes(found: &DependentsDocument) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(limit) = &found.truncated {
+        notes.push(format!("the tree is not complete: {limit}; show the tree of one of its objects instead"));
+    }
+    if !found.not_permitted.is_empty() {
+        notes.push(format!(
+            "you may not list these resources everywhere, so dependents of these kinds can be missing: {}",
+            listed(&found.not_permitted)
+        ));
+    }
+    if !found.not_ready.is_empty() {
+        notes.push(format!(
+            "the server has not loaded these resources, so they were not searched: {}; `fieldcache serve` loads a resource at its first list, or with --resource",
+            listed(&found.not_ready)
+        ));
+    }
+    if found.dependents.is_empty() {
+        notes.push("no dependents were found; only resources that the server caches are searched".to_owned());
+    }
+    notes
+}
+
+/// The maximum number of resources that a note names.
+const MOST_NAMED: usize = 12;
+
+/// Resources by name, the first [`MOST_NAMED`] of them.
+fn listed(resources: &[SearchedResource]) -> String {
+    let name = |resource: &SearchedResource| match &*resource.group {
+        "" => resource.resource.clone(),
+        group => format!("{}.{group}", resource.resource),
+    };
+    let named = resources.iter().take(MOST_NAMED).map(name).collect::<Vec<_>>().join(", ");
+    match resources.len().saturating_sub(MOST_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+/// The owner, at the root of the tree, from its JSON. `None` if that is not JSON, or has no uid.
+fn owner_of(object: &[u8], gvr: &Gvr, kind: &str) -> Option<Dependent> {
+    let Candidate { uid, name, namespace, creation_timestamp, status, .. } = Candidate::read(object, |_| false)?;
+    if uid.is_empty() {
+        return None;
+    }
+    Some(Dependent {
+        api_version: gvr.group_version().to_string(),
+        kind: kind.to_owned(),
+        namespace,
+        name,
+        uid,
+        owners: Vec::new(),
+        creation_timestamp,
+        status,
+    })
+}
+
+/// The error for an object that does not exist in `place`, which is a URL or a folder.
+fn missing(place: &str, gvr: &Gvr, scope: Scope, name: &str, namespace: &str) -> anyhow::Error {
+    let resource = match &*gvr.group {
+        "" => gvr.resource.to_string(),
+        group => format!("{}.{group}", gvr.resource),
+    };
+    match scope {
+        Scope::Namespaced => anyhow!(
+            "{place} has no {resource} {} in the namespace {namespace}: -n selects another namespace",
+            quote(name)
+        ),
+        Scope::Cluster => anyhow!("{place} has no {resource} {}", quote(name)),
+    }
+}

@@ -1,0 +1,110 @@
+//! Asks a fieldcache server for the dependents of an object. Only the object itself is read besides, so the user needs
+//! no permission to list.
+
+use anyhow::{Context, anyhow, bail};
+
+use super::arguments::{ObjectName, TreeArguments};
+use super::owner_of;
+use crate::dependents::document::{API_VERSION, RESOURCE};
+use crate::dependents::{Dependent, DependentsDocument};
+use crate::model::Scope;
+use crate::model::percent::percent_encode;
+use crate::registry::UpstreamDiscovery;
+use crate::runtime::resource_name::Names;
+use crate::source::connection::{Connection, RequestError};
+use crate::source::discovery::{self, Discovered};
+
+const JSON: &str = "application/json";
+
+/// An object of a server, and its dependents. `namespace` is that of the object, if it has one.
+///
+/// # Errors
+/// The server cannot be reached, has no such kind or object, or does not serve dependents. The user lacks a permission.
+pub(super) async fn dependents(
+    arguments: &TreeArguments,
+    object: ObjectName<'_>,
+    namespace: &str,
+) -> anyhow::Result<(Dependent, DependentsDocument)> {
+    let connection = Connection::open(&arguments.source.cluster()).await?;
+    let url = connection.url();
+    let ObjectName { kind, name } = object;
+    let served = discovery::read(&connection, &UpstreamDiscovery::default()).await?.resources;
+    let resource = served.iter().find(|resource| Names::from(*resource).contain(kind)).with_context(|| {
+        format!(
+            "{url} serves no resource {kind:?}: kubectl --server {url} api-resources lists those that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
+        )
+    })?;
+    let read = connection.bytes(&object_path(resource, namespace, name), JSON).await;
+    let bytes = match read {
+        Err(error) if error.code() == Some(404) => {
+            bail!(super::missing(url, &resource.gvr, resource.scope, name, namespace))
+        }
+        read => read?,
+    };
+    let owner = owner_of(&bytes, &resource.gvr, &resource.kind)
+        .ok_or_else(|| anyhow!("{url}: {kind}/{name} is no object with a metadata.uid"))?;
+    let path = dependents_path(resource, namespace, &owner.uid);
+    let found = match connection.bytes(&path, JSON).await {
+        Ok(found) => found,
+        Err(error) => return Err(explain(&connection, error).await),
+    };
+    let found = serde_json::from_slice(&found).map_err(|error| connection.broken(&path, &error))?;
+    Ok((owner, found))
+}
+
+/// The path of an object.
+pub(super) fn object_path(resource: &Discovered, namespace: &str, name: &str) -> String {
+    let (version, plural) = (resource.gvr.group_version().path(), &resource.gvr.resource);
+    let name = percent_encode(name);
+    match resource.scope {
+        Scope::Namespaced => format!("/{version}/namespaces/{}/{plural}/{name}", percent_encode(namespace)),
+        Scope::Cluster => format!("/{version}/{plural}/{name}"),
+    }
+}
+
+/// The path of the dependents of an owner of this resource. Those of an object in a namespace are in the same
+/// namespace.
+pub(super) fn dependents_path(resource: &Discovered, namespace: &str, uid: &str) -> String {
+    let uid = percent_encode(uid);
+    match resource.scope {
+        Scope::Namespaced => {
+            format!("/apis/{API_VERSION}/namespaces/{}/{RESOURCE}/{uid}", percent_encode(namespace))
+        }
+        Scope::Cluster => format!("/apis/{API_VERSION}/{RESOURCE}/{uid}"),
+    }
+}
+
+/// The error for a server that did not return dependents, with the remedy. An API server checks the permission before
+/// it looks the resource up, so one further request finds out whether it has the API group.
+async fn explain(connection: &Connection, error: RequestError) -> anyhow::Error {
+    let url = connection.url();
+    let RequestError::Status { code, message, .. } = &error else { return error.into() };
+    let is_unknown = matches!(code, 404 | 405);
+    let is_refused = *code == 403 && message.contains("cannot get resource \"dependents\"");
+    if !is_unknown && !is_refused {
+        return error.into();
+    }
+    let group = connection.bytes(&format!("/apis/{API_VERSION}"), JSON).await;
+    let has_group = !matches!(&group, Err(error) if error.code() == Some(404));
+    anyhow!(explanation(url, is_refused.then_some(&**message), has_group))
+}
+
+/// The text of the error. `refused`: the message of a server that denies the permission; `has_group`: whether it has
+/// the API group view.fieldcache.dev.
+pub(super) fn explanation(url: &str, refused: Option<&str>, has_group: bool) -> String {
+    let is_view = url.contains("/views/") && url.ends_with("/proxy");
+    match refused {
+        _ if is_view => format!(
+            "{url} is the URL of a View, which shows no dependents, because a View can hide objects that a relation leads through: use the URL of the server itself with --server"
+        ),
+        Some(message) if has_group => format!(
+            "{url} does not permit you to get dependents: {message}; an administrator can bind the ClusterRole fieldcache-dependents to you, in the namespace of the object or everywhere"
+        ),
+        None if has_group => {
+            format!("{url} is a fieldcache server that does not serve dependents: upgrade it")
+        }
+        _ => format!(
+            "{url} is not a fieldcache server, or is too old, so it does not index owners: name one with --server, such as that of `fieldcache serve`"
+        ),
+    }
+}

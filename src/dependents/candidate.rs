@@ -1,0 +1,76 @@
+//! Reads what is shown of an object in a tree: its uid, its owners and its state in short.
+//!
+//! Objects of any kind are read alike. A member that is missing or of another type is empty, so reading fails only for
+//! bytes that are not JSON.
+
+use crate::json::Json;
+use crate::json::tree::Tree;
+
+use super::document::{ObjectStatus, Owner};
+
+/// The longest text that is read from an object, in characters. Authors of custom resources choose reasons and phases.
+const LONGEST: usize = 256;
+
+/// What is read from an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// metadata.uid; empty without one.
+    pub uid: String,
+    /// metadata.name.
+    pub name: String,
+    /// metadata.namespace; empty for a cluster-scoped object.
+    pub namespace: String,
+    /// metadata.creationTimestamp; empty without one.
+    pub creation_timestamp: String,
+    /// Its state in short.
+    pub status: ObjectStatus,
+    /// The owners that the caller of [`Candidate::read`] wants, sorted by uid.
+    pub owners: Vec<Owner>,
+}
+
+impl Candidate {
+    /// Reads an object. `wanted` decides by its uid whether an owner is read. `None` if the bytes are not JSON.
+    pub fn read(object: &[u8], mut wanted: impl FnMut(&str) -> bool) -> Option<Candidate> {
+        let tree = Tree::read(object).ok()?;
+        let root = Json::root(Some(&tree));
+        let metadata = root.at("metadata");
+        let mut owners: Vec<Owner> = Vec::new();
+        for reference in metadata.at("ownerReferences").items() {
+            let Some(uid) = reference.at("uid").as_str().filter(|uid| wanted(uid)) else { continue };
+            let controller = reference.at("controller").as_bool().unwrap_or_default();
+            owners.push(Owner { uid: uid.into_owned(), controller });
+        }
+        // Of two references to one owner, the one with `controller` counts.
+        owners.sort_by(|one, other| (&one.uid, other.controller).cmp(&(&other.uid, one.controller)));
+        owners.dedup_by(|later, first| later.uid == first.uid);
+        Some(Candidate {
+            uid: text(metadata.at("uid")),
+            name: text(metadata.at("name")),
+            namespace: text(metadata.at("namespace")),
+            creation_timestamp: text(metadata.at("creationTimestamp")),
+            status: status(root),
+            owners,
+        })
+    }
+}
+
+/// The state of an object in short.
+fn status(object: Json<'_>) -> ObjectStatus {
+    let (metadata, status) = (object.at("metadata"), object.at("status"));
+    let is_ready = |condition: &Json<'_>| condition.at("type").as_str().as_deref() == Some("Ready");
+    let ready = status.at("conditions").items().find(is_ready).unwrap_or(Json::NOTHING);
+    let generation = metadata.at("generation").as_i64();
+    let is_behind = status.at("observedGeneration").as_i64().zip(generation).is_some_and(|(seen, set)| seen < set);
+    let phase = match text(status.at("phase")) {
+        _ if !metadata.at("deletionTimestamp").is_null() => "Terminating".to_owned(),
+        phase if !phase.is_empty() => phase,
+        _ if is_behind => "InProgress".to_owned(),
+        _ => String::new(),
+    };
+    ObjectStatus { ready: text(ready.at("status")), reason: text(ready.at("reason")), phase }
+}
+
+/// The first [`LONGEST`] characters of a text; empty for another value.
+fn text(value: Json<'_>) -> String {
+    value.as_str().unwrap_or_default().chars().take(LONGEST).collect()
+}

@@ -1,0 +1,366 @@
+//! Walks over stores of random objects, compared with a walk over all objects. Limits, and what is read of an object.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use proptest::prelude::{Strategy, any};
+use proptest::{prop_assert_eq, proptest};
+use serde_json::{Value, json};
+
+use super::candidate::Candidate;
+use super::document::{ObjectStatus, Owner};
+use super::{FoundDependents, NamespacePermissions, SearchScope, SearchedStore, WalkOptions, walk};
+use crate::model::owners::MOST_OWNERS;
+use crate::model::{Gvr, OwnerHashes, Scope, Version};
+use crate::query::work::at_once;
+use crate::registry::{LoadState, Resource};
+use crate::store::{HistoryLimits, Store};
+
+/// A store of these objects. `kind` ends the plural and the kind.
+fn stored(kind: usize, scope: Scope, objects: &[Value]) -> Arc<Resource> {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let resource = crate::registry::tests::resource(&format!("things{kind}"));
+    for (version, object) in (2..).zip(objects) {
+        let mut object = object.clone();
+        object["metadata"]["resourceVersion"] = json!(u64::to_string(&version));
+        store.apply(&resource.extractor.extract(Bytes::from(object.to_string())).unwrap());
+    }
+    let resource = Resource { kind: format!("Thing{kind}"), scope, ..Resource::clone(&resource) };
+    resource.state.publish(LoadState::Ready(store.snapshot()));
+    Arc::new(resource)
+}
+
+/// An object with these owners.
+fn object(namespace: &str, name: &str, uid: &str, owners: &[String]) -> Value {
+    let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid, "kind": "Thing", "name": "any"})).collect();
+    let mut object = json!({"metadata": {"name": name, "uid": uid, "ownerReferences": owners}});
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// Permits these pairs of a plural and a namespace, and counts decisions.
+#[derive(Default)]
+struct Permitted(BTreeSet<(String, String)>, AtomicUsize);
+
+impl NamespacePermissions for Permitted {
+    type Error = Infallible;
+
+    async fn may_list(&self, gvr: &Gvr, namespace: &str) -> Result<bool, Infallible> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Ok(self.0.contains(&(gvr.resource.to_string(), namespace.to_owned())))
+    }
+}
+
+fn found(stores: &[SearchedStore], owner: &str, options: WalkOptions, permitted: &Permitted) -> FoundDependents {
+    let Ok(found) = at_once(walk(stores, owner, options, permitted));
+    found
+}
+
+fn everywhere(resources: &[Arc<Resource>]) -> Vec<SearchedStore> {
+    let whole = |resource: &Arc<Resource>| SearchedStore { resource: resource.clone(), scope: SearchScope::All };
+    resources.iter().map(whole).collect()
+}
+
+const NAMESPACES: [&str; 2] = ["a", "b"];
+
+/// The kinds of the property test. Objects of the last one have no namespace.
+const KINDS: usize = 3;
+
+/// A random object.
+#[derive(Clone, Debug)]
+struct Thing {
+    kind: usize,
+    namespace: &'static str,
+    /// The numbers of its owners, maybe itself. There are numbers without an object.
+    owners: Vec<usize>,
+    /// Whether it has so many other owners that none is indexed.
+    is_wide: bool,
+}
+
+fn things() -> impl Strategy<Value = Vec<Thing>> {
+    let owners = proptest::collection::vec(0..20usize, 0..3);
+    let thing = (0..KINDS, any::<bool>(), owners, proptest::bool::weighted(0.1));
+    proptest::collection::vec(
+        thing.prop_map(|(kind, is_in_b, owners, is_wide)| {
+            let namespace = if kind == KINDS - 1 { "" } else { NAMESPACES[usize::from(is_in_b)] };
+            Thing { kind, namespace, owners, is_wide }
+        }),
+        1..18,
+    )
+}
+
+fn uid(number: usize) -> String {
+    format!("uid-{number}")
+}
+
+/// The numbers of the dependents, level by level, by looking at all objects. `may_see`: whether an object is shown.
+fn naive(things: &[Thing], owner: usize, levels: usize, may_see: &dyn Fn(&Thing) -> bool) -> Vec<BTreeSet<usize>> {
+    let mut known = BTreeSet::from([owner]);
+    let mut found: Vec<BTreeSet<usize>> = Vec::new();
+    let mut level = BTreeSet::from([owner]);
+    while !level.is_empty() && found.len() < levels {
+        let is_next = |(number, thing): &(usize, &Thing)| {
+            !known.contains(number) && may_see(thing) && thing.owners.iter().any(|owner| level.contains(owner))
+        };
+        let next: BTreeSet<usize> = things.iter().enumerate().filter(is_next).map(|(number, _)| number).collect();
+        known.extend(&next);
+        level.clone_from(&next);
+        found.push(next);
+    }
+    found.retain(|level| !level.is_empty());
+    found
+}
+
+proptest! {
+    #[test]
+    fn a_walk_finds_what_a_look_at_all_objects_finds(
+        things in things(), owner in 0..20usize, is_recursive: bool, scope in 0..3usize, rights in proptest::bits::u8::ANY,
+    ) {
+        let mut objects: [Vec<Value>; KINDS] = Default::default();
+        for (number, thing) in things.iter().enumerate() {
+            let mut owners: Vec<String> = thing.owners.iter().map(|owner| uid(*owner)).collect();
+            if thing.is_wide {
+                owners.extend((0..=MOST_OWNERS).map(|other| format!("other-{other}")));
+            }
+            objects[thing.kind].push(object(thing.namespace, &format!("n{number}"), &uid(number), &owners));
+        }
+        // Of the first two kinds, a bit for each namespace.
+        let may = |kind: usize, namespace: usize| rights & (1 << (2 * kind + namespace)) != 0;
+        let mut permitted = Permitted::default();
+        for kind in 0..KINDS {
+            for (_, namespace) in NAMESPACES.iter().enumerate().filter(|(index, _)| may(kind, *index)) {
+                permitted.0.insert((format!("things{kind}"), (*namespace).to_owned()));
+            }
+        }
+        let scopes = [SearchScope::All, SearchScope::Namespace("a".into()), SearchScope::Permitted];
+        let stores: Vec<SearchedStore> = (0..KINDS)
+            .map(|kind| SearchedStore {
+                resource: stored(kind, if kind == KINDS - 1 { Scope::Cluster } else { Scope::Namespaced }, &objects[kind]),
+                scope: scopes[scope].clone(),
+            })
+            .collect();
+        let may_see = |thing: &Thing| match scope {
+            0 => true,
+            1 => thing.namespace == "a",
+            _ => !thing.namespace.is_empty() && may(thing.kind, usize::from(thing.namespace == "b")),
+        };
+        let levels = if is_recursive { 32 } else { 1 };
+        let found = found(&stores, &uid(owner), WalkOptions { levels, ..WalkOptions::default() }, &permitted);
+        prop_assert_eq!(&found.truncated, &None);
+
+        let expected = naive(&things, owner, levels, &may_see);
+        let number = |uid: &str| uid.trim_start_matches("uid-").parse::<usize>().unwrap();
+        let mut rest = &found.dependents[..];
+        for level in &expected {
+            let (these, others) = rest.split_at_checked(level.len()).expect("as many as expected");
+            prop_assert_eq!(&these.iter().map(|found| number(&found.uid)).collect::<BTreeSet<_>>(), level);
+            rest = others;
+        }
+        prop_assert_eq!(rest.len(), 0);
+        let in_tree: BTreeSet<usize> = expected.into_iter().flatten().chain([owner]).collect();
+        for dependent in &found.dependents {
+            let own = number(&dependent.uid);
+            let thing = &things[own];
+            let owners: BTreeSet<usize> = thing.owners.iter().copied().filter(|owner| *owner != own && in_tree.contains(owner)).collect();
+            prop_assert_eq!(dependent.owners.iter().map(|owner| number(&owner.uid)).collect::<BTreeSet<_>>(), owners);
+            prop_assert_eq!((&*dependent.namespace, &*dependent.kind), (thing.namespace, &*format!("Thing{}", thing.kind)));
+        }
+    }
+}
+
+/// An owner `root` with `first` dependents, and below each of these a chain of others.
+fn chains(first: usize, length: usize) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for chain in 0..first {
+        for place in 0..length {
+            let owner = if place == 0 { "root".to_owned() } else { format!("{chain}-{}", place - 1) };
+            let uid = format!("{chain}-{place}");
+            objects.push(object(&format!("ns{chain}"), &format!("o{uid}"), &uid, &[owner]));
+        }
+    }
+    objects
+}
+
+#[test]
+fn a_walk_that_reaches_a_limit_says_so_and_returns_what_it_found() {
+    let options = WalkOptions::default();
+    let resources = [stored(0, Scope::Namespaced, &chains(4, 3))];
+    for (options, scope, count, truncated, why) in [
+        (options, SearchScope::All, 12, None, "the usual limits"),
+        (
+            WalkOptions { dependents: 5, ..options },
+            SearchScope::All,
+            5,
+            Some("the result has the first 5 dependents"),
+            "dependents",
+        ),
+        (WalkOptions { dependents: 12, ..options }, SearchScope::All, 12, None, "as many as there are"),
+        (
+            WalkOptions { levels: 2, ..options },
+            SearchScope::All,
+            8,
+            Some("the result has the first 2 levels"),
+            "levels",
+        ),
+        (WalkOptions { levels: 1, ..options }, SearchScope::All, 4, None, "a caller that wants one level"),
+        (WalkOptions { reads: 7, ..options }, SearchScope::All, 7, Some("7 objects were read"), "reads"),
+        (
+            WalkOptions { candidates: 3, ..options },
+            SearchScope::All,
+            0,
+            Some("a level has more than 3 candidates"),
+            "candidates",
+        ),
+        (
+            WalkOptions { permissions: 2, ..options },
+            SearchScope::Permitted,
+            2,
+            Some("2 permissions for single namespaces were checked"),
+            "permissions",
+        ),
+    ] {
+        let permitted = Permitted::default();
+        let permitted =
+            Permitted((0..4).map(|chain| ("things0".to_owned(), format!("ns{chain}"))).collect(), permitted.1);
+        let stores: Vec<SearchedStore> =
+            everywhere(&resources).into_iter().map(|store| SearchedStore { scope: scope.clone(), ..store }).collect();
+        let found = found(&stores, "root", options, &permitted);
+        assert_eq!((found.dependents.len(), found.truncated.as_deref()), (count, truncated), "{why}");
+    }
+}
+
+#[test]
+fn a_namespace_is_decided_once_and_what_may_not_be_listed_is_not_read() {
+    let resources = [
+        stored(0, Scope::Namespaced, &chains(2, 3)),
+        stored(1, Scope::Cluster, &[object("", "c", "c", &["root".to_owned()])]),
+    ];
+    let stores: Vec<SearchedStore> = everywhere(&resources)
+        .into_iter()
+        .map(|store| SearchedStore { scope: SearchScope::Permitted, ..store })
+        .collect();
+    let permitted = Permitted(BTreeSet::from([("things0".to_owned(), "ns1".to_owned())]), AtomicUsize::new(0));
+    let found = found(&stores, "root", WalkOptions { reads: 3, ..WalkOptions::default() }, &permitted);
+    let uids: Vec<&str> = found.dependents.iter().map(|found| &*found.uid).collect();
+    assert_eq!((uids, found.truncated), (vec!["1-0", "1-1", "1-2"], None), "three objects were read");
+    assert_eq!(permitted.1.into_inner(), 2, "one decision for each namespace");
+}
+
+#[test]
+fn an_object_with_the_hash_of_an_owner_but_another_uid_is_no_dependent() {
+    let resource = crate::registry::tests::resource("things0");
+    let mut store = Store::new(HistoryLimits::default());
+    let mut other = object("a", "other", "u1", &["another".to_owned()]);
+    other["metadata"]["resourceVersion"] = json!("1");
+    let mut record = resource.extractor.extract(Bytes::from(other.to_string())).unwrap();
+    record.texts.owners = OwnerHashes::from_uids(["root"]);
+    store.apply(&record);
+    resource.state.publish(LoadState::Ready(store.snapshot()));
+    let found = found(&everywhere(&[resource]), "root", WalkOptions::default(), &Permitted::default());
+    assert_eq!(found, FoundDependents::default());
+}
+
+#[test]
+fn an_object_of_two_groups_is_found_once() {
+    let same = [object("a", "one", "u1", &["root".to_owned()])];
+    let resources = [stored(0, Scope::Namespaced, &same), stored(1, Scope::Namespaced, &same)];
+    let found = found(&everywhere(&resources), "root", WalkOptions::default(), &Permitted::default());
+    let kinds: Vec<&str> = found.dependents.iter().map(|found| &*found.kind).collect();
+    assert_eq!(kinds, ["Thing0"]);
+}
+
+#[test]
+fn the_state_of_an_object_is_read_as_its_kind_writes_it() {
+    let ready = |status: &str, reason: &str| json!({"type": "Ready", "status": status, "reason": reason});
+    let other = json!({"type": "Initialized", "status": "True", "reason": "Other"});
+    for (object, expected, why) in [
+        (json!({}), ["", "", ""], "nothing"),
+        (
+            json!({"status": {"phase": "Running", "conditions": [other, ready("True", "")]}}),
+            ["True", "", "Running"],
+            "a Pod",
+        ),
+        (
+            json!({"status": {"conditions": [ready("False", "ContainersNotReady")]}}),
+            ["False", "ContainersNotReady", ""],
+            "a reason",
+        ),
+        (
+            json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}),
+            ["", "", "Terminating"],
+            "an object that is being deleted",
+        ),
+        (
+            json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}),
+            ["", "", "InProgress"],
+            "a new generation",
+        ),
+        (
+            json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 2}}),
+            ["", "", ""],
+            "an observed generation",
+        ),
+        (json!({"metadata": {"generation": 2}}), ["", "", ""], "a kind without observed generations"),
+        (json!({"metadata": [], "status": {"phase": 7, "conditions": {"type": "Ready"}}}), ["", "", ""], "other types"),
+        (json!({"status": "Running"}), ["", "", ""], "a status that is a text"),
+    ] {
+        let read = Candidate::read(object.to_string().as_bytes(), |_| true).unwrap();
+        let ObjectStatus { ready, reason, phase } = &read.status;
+        assert_eq!([&**ready, reason, phase], expected, "{why}");
+    }
+    let long = json!({"status": {"phase": "\u{e9}".repeat(1_000)}}).to_string();
+    assert_eq!(Candidate::read(long.as_bytes(), |_| true).unwrap().status.phase.chars().count(), 256, "a long text");
+    assert_eq!(Candidate::read(b"{", |_| true), None, "not JSON");
+}
+
+#[test]
+fn one_owner_occurs_once_and_keeps_its_controller() {
+    let references =
+        json!([{"uid": "b"}, {"uid": "a"}, {"uid": "b", "controller": true}, {"uid": "b"}, {"uid": 1}, {"uid": "c"}]);
+    let object = json!({"metadata": {"ownerReferences": references}}).to_string();
+    let read = Candidate::read(object.as_bytes(), |uid| uid != "c").unwrap();
+    let owner = |uid: &str, controller| Owner { uid: uid.to_owned(), controller };
+    assert_eq!(read.owners, [owner("a", false), owner("b", true)]);
+}
+
+#[test]
+fn many_owners_of_one_object_are_shown_up_to_a_limit() {
+    let parents: Vec<Value> = (0..100)
+        .map(|number| object("a", &format!("p{number}"), &format!("p{number}"), &["root".to_owned()]))
+        .collect();
+    let owners: Vec<String> = (0..100).map(|number| format!("p{number}")).chain(["root".to_owned()]).collect();
+    let children = [object("a", "child", "child", &owners[..100]), object("a", "sibling", "sibling", &owners)];
+    let resources = [stored(0, Scope::Namespaced, &parents), stored(1, Scope::Namespaced, &children)];
+    let found = found(&everywhere(&resources), "root", WalkOptions::default(), &Permitted::default());
+    let owners: BTreeMap<&str, &Vec<Owner>> =
+        found.dependents.iter().map(|found| (&*found.uid, &found.owners)).collect();
+    assert_eq!((owners.len(), owners["child"].len(), owners["p7"].len()), (102, 16, 1));
+    let first = |uid: &str| owners[uid][0].uid.clone();
+    assert_eq!((owners["sibling"].len(), &*first("sibling")), (16, "root"), "the owner through which it was found");
+}
+
+#[test]
+fn one_version_of_each_resource_is_searched() {
+    use crate::registry::{ApiGroup, Catalog, VersionInfo};
+    let of = |version: &str, is_complete: bool| {
+        let resource = crate::registry::tests::resource("things");
+        let resource = Resource { gvr: Gvr::new("g", version, "things"), ..Resource::clone(&resource) };
+        if is_complete {
+            resource.state.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+        }
+        Arc::new(resource)
+    };
+    for (v1, v2, expected) in [(true, true, "v2"), (true, false, "v1"), (false, true, "v2"), (false, false, "v2")] {
+        let group = ApiGroup { name: "g".to_owned(), versions: vec!["v2".to_owned(), "v1".to_owned()] };
+        let catalog = Catalog::new(vec![group], [of("v1", v1), of("v2", v2)], VersionInfo::default());
+        let chosen = super::preferred(&catalog);
+        let versions: Vec<String> = chosen.iter().map(|resource| resource.gvr.version.to_string()).collect();
+        assert_eq!(versions, [expected], "v1 is complete: {v1}, v2 is complete: {v2}");
+    }
+}

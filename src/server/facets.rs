@@ -1,0 +1,144 @@
+//! One list as Facets: the number of selected objects, and the most frequent values of fields among them.
+//!
+//! The state, the selectors and the permissions are those of a list: see `list`. `query::facets` counts. The response
+//! has no objects, so a View's pruned fields matter only in that they cannot be counted.
+
+use std::sync::Arc;
+
+use http::Response;
+use tokio::time::Instant;
+
+use super::context::RequestContext;
+use super::list::{self, ListRequest, state_to_show};
+use super::no_response::NoResponse;
+use super::response::document;
+use super::settings::ReadConsistency;
+use super::state::ServerState;
+use super::{consistency, explain, read};
+use crate::extract::FieldRef;
+use crate::flow_control::unread;
+use crate::flow_control::user::UserShare;
+use crate::query::{Facet, FacetField, SelectedObjects, Work};
+use crate::registry::{Resource, ResourceOrigin};
+use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::encode::ListMeta;
+use crate::wire::facets::{self, FacetOptions};
+use crate::wire::negotiate::{Format, LISTS, Offer, Representation, check_route_accept, negotiate};
+use crate::wire::params::check_not_sorted;
+use crate::wire::protobuf;
+
+/// Responds with a list as Facets, if that is what the client prefers. Otherwise responds with the list itself.
+///
+/// # Errors
+/// 406 if the client accepts neither, and those of [`counted`] and [`list::answer`].
+pub(super) async fn answer(
+    server: &ServerState,
+    context: &RequestContext<'_>,
+    address: &ResourcePath,
+    resource: &Arc<Resource>,
+) -> Result<Response<Body>, NoResponse> {
+    if resource.origin == ResourceOrigin::BuiltIn {
+        check_route_accept(context.headers, &LISTS)?;
+    }
+    let offered = protobuf::offered(&server.catalog(context), resource);
+    let agreed = negotiate(context.headers, Offer::List, offered)?;
+    match agreed.form {
+        Representation::Facets => counted(server, context, address, resource, agreed.format).await,
+        Representation::Whole
+        | Representation::Table(_)
+        | Representation::Partial(_)
+        | Representation::PartialList(_)
+        | Representation::AggregatedDiscovery => list::answer(server, context, address, resource).await,
+    }
+}
+
+/// Responds with the facets of a list.
+///
+/// # Errors
+/// 400 for the request, 410 for a version that is too old, 429 when a limit is reached, and those of [`state_to_show`].
+async fn counted(
+    server: &ServerState,
+    context: &RequestContext<'_>,
+    address: &ResourcePath,
+    resource: &Arc<Resource>,
+    format: Format,
+) -> Result<Response<Body>, NoResponse> {
+    let options = FacetOptions::read(&context.info.query)?;
+    check_not_sorted(&context.info.query)?;
+    let request = Arc::new(ListRequest::read(context, address, resource)?.not_forwarded());
+    let fields: Vec<FacetField> =
+        options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;
+    let _of_selection = admit(server, context, request.selection().held_bytes() as u64)?;
+    let consistency = consistency::consistency(server, context)?;
+    let (state, from) = state_to_show(server, context, &request, consistency).await?;
+    let begun = Instant::now();
+    context.record.record_access(request.selection().access());
+    let (snapshot, found) = (state.snapshot().clone(), request.clone());
+    let counted_fields = fields.clone();
+    let finding = async move {
+        let (mut work, mut most) = (Work::default(), 0);
+        let selected = SelectedObjects::find(state, found.selection(), &mut work).await;
+        for field in counted_fields {
+            // The facets are counted one after the other.
+            most = selected.held_bytes(field, &mut work).await.max(most);
+        }
+        (selected, most)
+    };
+    let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
+    let explanation = match context.wants_explanation() {
+        true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),
+        false => None,
+    };
+    let shard = request.selection().shard.clone();
+    let meta = ListMeta { version: selected.state().version(), continue_token: String::new(), remaining: None, shard };
+    let total = selected.total();
+    let of_count = admit(server, context, held_bytes)?;
+    let snapshot = selected.state().snapshot().clone();
+    let counting = async move {
+        let (mut counted, mut work): (Vec<Facet>, _) = (Vec::with_capacity(fields.len()), Work::default());
+        for field in fields {
+            counted.push(selected.facet(field, options.limit, &mut work).await);
+        }
+        options.labels.into_iter().zip(counted).collect::<Vec<_>>()
+    };
+    let counted = read::in_turns(snapshot, Box::pin(counting)).await?;
+    drop(of_count);
+    let took = begun.elapsed();
+    let mut response = document(facets::json(&meta, total, &counted), format, context);
+    if consistency == ReadConsistency::Strong {
+        from.add_header(&mut response);
+    }
+    if let Some(explanation) = explanation {
+        explain::add_explain_header(&mut response, &explanation, Some(took));
+    }
+    Ok(response)
+}
+
+/// The field of a label in `facets`.
+///
+/// # Errors
+/// 400 for a field that the resource does not have or the View does not show, in the words of a field selector. 400 for
+/// the name, which has no index.
+fn field(resource: &Resource, label: &str) -> Result<FacetField, ApiError> {
+    let extractor = &resource.extractor;
+    let field = extractor.resolve(label).map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
+    match field {
+        FieldRef::Name => Err(ApiError::BadRequest(format!(
+            "facets: {label} has no counts, because nearly every object has a name of its own: use another field"
+        ))),
+        FieldRef::Field(index) => Ok(FacetField { field, is_many: extractor.is_many(index) }),
+        FieldRef::Namespace | FieldRef::Empty => Ok(FacetField { field, is_many: false }),
+    }
+}
+
+/// Counts memory that the request takes while it waits for turns, in bytes. `None` for an amount that is too small to
+/// count.
+///
+/// # Errors
+/// 429 if the requests of this user hold the maximum.
+fn admit(server: &ServerState, context: &RequestContext<'_>, bytes: u64) -> Result<Option<UserShare>, ApiError> {
+    let is_counted = bytes > unread::SMALL as u64;
+    is_counted.then(|| server.limits.unread().admit(context.user, bytes)).transpose().map_err(ApiError::Limited)
+}
