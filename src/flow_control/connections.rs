@@ -81,9 +81,12 @@ pub const MOST_HEADS: u64 = 64 << 20;
 /// new one, which is rejected instead.
 const MOST_CLOSING: usize = 64;
 
-/// The same for connections of addresses that have no other connection. Otherwise an address that opens connections
-/// all the time would keep all other addresses out.
-const MOST_CLOSING_FOR_NEW: usize = 2 * MOST_CLOSING;
+/// The same for connections of addresses that have few ([`FEW`]). Otherwise addresses that open connections all the
+/// time would keep all other addresses out: hundreds are evicted until the tasks of these connections run.
+const MOST_CLOSING_FOR_FEW: usize = 8 * MOST_CLOSING;
+
+/// An address has few connections if it has at most one for so many of the address with most.
+const FEW: usize = 4;
 
 /// The maximum number of evicted connections that end gracefully. With more, the oldest of them is closed at once.
 const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
@@ -305,8 +308,9 @@ impl Connections {
                 true => table.unauthenticated.first_of(&origin).map(|number| (origin, number)),
                 false => table.unauthenticated.first_of_largest(),
             };
-            let is_new = !table.origins.contains_key(&origin);
-            let most_closing = if is_new { MOST_CLOSING_FOR_NEW } else { MOST_CLOSING };
+            let open = table.origins.get(&origin).copied().unwrap_or_default();
+            let has_few = open.saturating_mul(FEW) <= table.unauthenticated.largest();
+            let most_closing = if has_few { MOST_CLOSING_FOR_FEW } else { MOST_CLOSING };
             let Some(victim) = victim.filter(|_| !is_trusted && table.evicted.len() < most_closing) else {
                 let counter = if is_over_share { &self.rejections_by_address } else { &self.rejections };
                 counter.fetch_add(1, Ordering::Relaxed);

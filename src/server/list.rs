@@ -274,8 +274,8 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 /// The page of a state that a request shows, and the state. The page is found in turns of the user.
 ///
 /// # Errors
-/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`). 400 for the token of
-/// a sorted list that does not fit.
+/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`). 400 for the token
+/// of a sorted list that does not fit.
 async fn take_page(request: &Arc<ListRequest>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(

@@ -26,7 +26,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
@@ -82,6 +82,10 @@ pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long responses in progress may take after the listener stops.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Connections that the kernel holds until they are accepted. It drops further ones, and their clients try again after
+/// a second. The kernel has a bound of its own, which on Linux is this one.
+const BACKLOG: u32 = 4096;
 
 /// The pause after a failed accept, which usually means that there are no free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -298,7 +302,12 @@ pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(T
         io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
         _ => BindError::Other { address, source },
     };
-    let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(bind_error)?;
+    // As `TcpListener::bind` does, so that a restarted process gets its port at once.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true).map_err(bind_error)?;
+    socket.bind(address).map_err(bind_error)?;
+    let listener = socket.listen(BACKLOG).map_err(bind_error)?;
     let address = listener.local_addr().map_err(bind_error)?;
     Ok((listener, address))
 }

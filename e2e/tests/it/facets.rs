@@ -1,4 +1,5 @@
-//! Lists as Facets, and sorted lists, beside a kube-apiserver: they count and sort the objects that kube-apiserver lists.
+//! Lists as Facets, and sorted lists, beside a kube-apiserver: they count and sort the objects that kube-apiserver
+//! lists.
 //!
 //! kube-apiserver has neither. Its answers to the same headers show what a client of both gets.
 

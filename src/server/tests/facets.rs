@@ -16,7 +16,8 @@ use crate::server::pass_through::PassThrough;
 
 const FACETS: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/window/proxy";
-const ONLY_LISTS: &str = "as=Facets is only accepted in lists, as application/json or application/yaml with g=view.fieldcache.dev;v=v1alpha1";
+const ONLY_LISTS: &str = "as=Facets is only accepted in lists, as application/json or application/yaml with \
+    g=view.fieldcache.dev;v=v1alpha1";
 
 async fn get_facets(fixture: &Fixture, path: &str) -> Answer {
     fixture.get_with(path, &[("accept", FACETS)]).await
@@ -53,7 +54,10 @@ async fn facets_count_what_a_list_has() {
         (
             format!("{ALL_SHIRTS}?facets=spec.color&facetLimit=1"),
             9,
-            json!([{ "field": "spec.color", "distinct": 2, "values": [{ "value": "blue", "count": 6 }], "other": 3, "absent": 0 }]),
+            json!([{
+                "field": "spec.color", "distinct": 2, "values": [{ "value": "blue", "count": 6 }], "other": 3,
+                "absent": 0,
+            }]),
             "more values than the limit",
         ),
         (
@@ -235,8 +239,8 @@ async fn requests_for_facets_are_not_forwarded() {
     ] {
         let answer = get_facets(&fixture, path).await;
         let message = format!(
-            "the query parameter {parameter} is only supported for resources that fieldcache caches, but this request is \
-             forwarded to the API server: remove it"
+            "the query parameter {parameter} is only supported for resources that fieldcache caches, but this request \
+             is forwarded to the API server: remove it"
         );
         assert_eq!((answer.code.as_u16(), answer.message()), (400, message), "{why}");
     }

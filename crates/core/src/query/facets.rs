@@ -402,12 +402,14 @@ impl<'v, Values: Iterator<Item = &'v str>> Iterator for Rest<Values> {
     }
 }
 
+/// A value after its number of objects and its position among all values.
+type Ranked<'v> = (u64, Reverse<u64>, Cow<'v, str>);
+
 /// The most frequent values so far.
 struct Ranking<'v> {
     limit: usize,
-    /// The values with their numbers of objects, and their positions among all values. The last one is on top: the
-    /// least frequent, and of equally frequent ones the highest.
-    best: BinaryHeap<Reverse<(u64, Reverse<u64>, Cow<'v, str>)>>,
+    /// The last one is on top: the least frequent, and of equally frequent ones the highest.
+    best: BinaryHeap<Reverse<Ranked<'v>>>,
     distinct: u64,
     /// The sum of all numbers of objects.
     sum: u64,

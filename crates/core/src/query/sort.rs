@@ -3,8 +3,8 @@
 //! Ties are in list order, so the order is total, and an object is a position in it. A page of one field is found by a
 //! walk over the values of the index, from the position on. Other orders are computed for the whole selection: by the
 //! last field first, each in one pass over the values of the index and one over the objects. Objects whose values are
-//! not in the index, those of an earlier version and small selections are read and compared, and so are names. Nothing is stored from
-//! page to page: `token` has the position of the next one.
+//! not in the index, those of an earlier version and small selections are read and compared, and so are names. Nothing
+//! is stored from page to page: `sort_token` has the position of the next one.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -231,7 +231,8 @@ impl SortedListing {
         (self.slots.len() * size_of::<u32>() + self.compared.len() * size_of::<Object>()) as u64
     }
 
-    /// Upper bound of the JSON length of each object that follows, in bytes. It may be that of all objects of the store.
+    /// Upper bound of the JSON length of each object that follows, in bytes. It may be that of all objects of the
+    /// store.
     pub fn longest(&self) -> usize {
         self.compared.iter().map(Object::length).fold(self.snapshot.longest(), usize::max)
     }
@@ -263,8 +264,8 @@ impl Iterator for SortedListing {
     }
 }
 
-/// Sorts objects or slots, in runs that are merged, because a single sort would be long work without a yield. Equal ones
-/// keep their order.
+/// Sorts objects or slots, in runs that are merged, because a single sort would be long work without a yield. Equal
+/// ones keep their order.
 async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering, work: &mut Work) -> Vec<Item> {
     let (mut items, mut runs) = (items.into_iter(), Vec::new());
     while items.len() > 0 {
@@ -473,8 +474,8 @@ impl Walk<'_> {
         next
     }
 
-    /// The next slots of a group in list order after the key `start` (`None`: from the first on), at most `most` of them.
-    /// Few objects are sorted; otherwise a walk over the list finds enough of them soon.
+    /// The next slots of a group in list order after the key `start` (`None`: from the first on), at most `most` of
+    /// them. Few objects are sorted; otherwise a walk over the list finds enough of them soon.
     async fn next_of_group(
         &self,
         group: &RoaringBitmap,

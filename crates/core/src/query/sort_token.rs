@@ -1,8 +1,8 @@
 //! The `continue` token of a sorted list.
 //!
 //! It names the last object of a page, whose values at the version of the token are the position. kube-apiserver does
-//! not know sorted lists. So the token has a format of its own, which kube-apiserver rejects. The token does not contain
-//! selectors; the client repeats them.
+//! not know sorted lists. So the token has a format of its own, which kube-apiserver rejects. The token does not
+//! contain selectors; the client repeats them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

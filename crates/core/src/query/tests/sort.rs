@@ -73,7 +73,7 @@ fn put(number: usize, has: Has, version: u64) -> Record {
     let known: Vec<(FieldIndex, &str)> =
         (0..).map(FieldIndex).zip(values).filter(|(field, _)| has[usize::from(field.0)].is_some()).collect();
     let mut put = record(&key(number), version, &[], &[]);
-    put.texts = crate::model::IndexedValues::new(std::iter::empty(), known.into_iter());
+    put.texts = crate::model::IndexedValues::new(std::iter::empty(), known);
     for (field, _) in (0..).map(FieldIndex).zip(has).filter(|(_, value)| value.is_none()) {
         put.texts.push_unknown(field);
     }
