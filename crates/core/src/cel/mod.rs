@@ -9,7 +9,8 @@
 //! `set`. `estimate` has the cost before the evaluation.
 //!
 //! The crate `cel` (0.15) is not used. Its default parser and its evaluation overflow the stack on nested brackets and
-//! long sums. It limits neither cost nor memory, checks no types, and lacks Kubernetes' own functions such as `quantity`.
+//! long sums. It limits neither cost nor memory, checks no types, and lacks Kubernetes' own functions such as
+//! `quantity`.
 //!
 //! # What is missing
 //! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
