@@ -11,7 +11,7 @@ pub(super) struct ExprId(u32);
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Literal {
+pub(super) enum CelLiteral {
     Null,
     Bool(bool),
     Int(i64),
@@ -74,7 +74,7 @@ pub(super) enum FoldKind {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
-    Literal(Literal),
+    Literal(CelLiteral),
     Name(Arc<str>),
     /// `of.field`, or `of.?field` if it is optional.
     Select {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::ast::{Ast, BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
 use super::function::{Function, NoOverload, is_global, resolve};
 use super::types::{CelType, MapType};
@@ -17,7 +17,7 @@ use super::{pattern, time};
 
 /// What the check found out about a node.
 #[derive(Clone, Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedNode {
     pub(super) kind: CelType,
     pub(super) meaning: Meaning,
 }
@@ -46,8 +46,8 @@ pub(super) const SELF: &str = "self";
 ///
 /// # Errors
 /// An unknown name, types that do not fit, or an invalid pattern or time.
-pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<Checked>, CelError> {
-    let unchecked = Checked { kind: CelType::Dyn, meaning: Meaning::None };
+pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, CelError> {
+    let unchecked = CheckedNode { kind: CelType::Dyn, meaning: Meaning::None };
     let mut checker = Checker { ast, object, variables: Vec::new(), checked: vec![unchecked; ast.len()] };
     let kind = checker.kind(ast.root)?;
     if !matches!(kind, CelType::Bool | CelType::Dyn) {
@@ -61,7 +61,7 @@ struct Checker<'a> {
     object: &'a CelType,
     /// The variables of the macros around, from the outermost.
     variables: Vec<(Arc<str>, CelType)>,
-    checked: Vec<Checked>,
+    checked: Vec<CheckedNode>,
 }
 
 /// The types that are values too, by name.
@@ -437,7 +437,7 @@ impl Checker<'_> {
         let text = |index: usize| {
             let id = target.iter().chain(arguments).nth(index)?;
             match self.ast.expr(*id) {
-                Expr::Literal(Literal::Text(text)) => Some((*id, text)),
+                Expr::Literal(CelLiteral::Text(text)) => Some((*id, text)),
                 _ => None,
             }
         };
@@ -492,14 +492,14 @@ fn bounded_list(element: CelType, like: &CelType) -> CelType {
     CelType::List(Arc::new(super::types::ListType { element, most: most_of(like) }))
 }
 
-fn literal_type(literal: &Literal) -> CelType {
+fn literal_type(literal: &CelLiteral) -> CelType {
     match literal {
-        Literal::Null => CelType::Null,
-        Literal::Bool(_) => CelType::Bool,
-        Literal::Int(_) => CelType::Int,
-        Literal::Uint(_) => CelType::Uint,
-        Literal::Double(_) => CelType::Double,
-        Literal::Text(text) => CelType::Text { longest: Some(text.chars().count() as u64), shortest: 0 },
-        Literal::Bytes(_) => CelType::Bytes,
+        CelLiteral::Null => CelType::Null,
+        CelLiteral::Bool(_) => CelType::Bool,
+        CelLiteral::Int(_) => CelType::Int,
+        CelLiteral::Uint(_) => CelType::Uint,
+        CelLiteral::Double(_) => CelType::Double,
+        CelLiteral::Text(text) => CelType::Text { longest: Some(text.chars().count() as u64), shortest: 0 },
+        CelLiteral::Bytes(_) => CelType::Bytes,
     }
 }

@@ -5,8 +5,8 @@
 //! defaults, so an evaluation has its own limit. kube-apiserver assumes the largest possible object instead, which
 //! would reject most macros over lists without maxItems.
 
-use super::Program;
-use super::ast::{Ast, BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::CelProgram;
+use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::eval::ROUND_COST;
 use super::function::Function;
@@ -39,18 +39,18 @@ pub struct TooExpensive {
 
 /// Estimates of the nodes of a program.
 struct Estimator<'a> {
-    program: &'a Program,
+    program: &'a CelProgram,
     costs: Vec<u64>,
 }
 
 /// The estimated cost of an expression.
-pub(super) fn cost(program: &Program) -> u64 {
+pub(super) fn cost(program: &CelProgram) -> u64 {
     let mut estimator = Estimator { program, costs: vec![0; program.ast.len()] };
     estimator.cost(program.ast.root)
 }
 
 /// Checks the estimated cost of an expression against a limit.
-pub(super) fn check(program: &Program, limit: u64) -> Result<u64, TooExpensive> {
+pub(super) fn check(program: &CelProgram, limit: u64) -> Result<u64, TooExpensive> {
     let mut estimator = Estimator { program, costs: vec![0; program.ast.len()] };
     let cost = estimator.cost(program.ast.root);
     if cost <= limit {
@@ -71,7 +71,7 @@ impl Estimator<'_> {
     fn size(&self, id: ExprId) -> u64 {
         let ast = self.ast();
         match ast.expr(id) {
-            Expr::Literal(Literal::Text(text)) => text.len() as u64,
+            Expr::Literal(CelLiteral::Text(text)) => text.len() as u64,
             Expr::List(elements) => elements.len() as u64,
             Expr::Map(entries) => entries.len() as u64,
             Expr::Binary(BinaryOperator::Add, left, right) => self.size(*left).saturating_add(self.size(*right)),
@@ -223,7 +223,7 @@ fn children(expr: &Expr) -> Vec<ExprId> {
 
 /// The paths below `self` that an expression reads and that are not in an index, as JSON paths, in the order in which
 /// they are read, without repetition. The name, the namespace and labels are omitted.
-pub(super) fn unindexed(program: &Program, indexed: &Indexed) -> Vec<String> {
+pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for steps in paths_below(program, program.ast.root) {
         let is_known = indexed.paths.iter().any(|path| path.steps == steps)
@@ -238,7 +238,7 @@ pub(super) fn unindexed(program: &Program, indexed: &Indexed) -> Vec<String> {
 }
 
 /// The paths that a node and those below it read. Ranges of macros are omitted; values within their elements are not.
-fn paths_below(program: &Program, id: ExprId) -> Vec<Vec<Step>> {
+fn paths_below(program: &CelProgram, id: ExprId) -> Vec<Vec<Step>> {
     let mut reader = Reader { program, variables: Vec::new(), found: Vec::new() };
     reader.read(id);
     reader.found
@@ -246,7 +246,7 @@ fn paths_below(program: &Program, id: ExprId) -> Vec<Vec<Step>> {
 
 /// Collects paths.
 struct Reader<'a> {
-    program: &'a Program,
+    program: &'a CelProgram,
     /// For each variable of the macros around, the path of its value; `None` if it has none.
     variables: Vec<Option<Vec<Step>>>,
     found: Vec<Vec<Step>>,
@@ -325,7 +325,7 @@ impl Reader<'_> {
             Expr::Index { of, key, .. } => {
                 let mut steps = self.steps(*of)?;
                 match self.program.ast.expr(*key) {
-                    Expr::Literal(Literal::Text(key)) => steps.push(Step::Key(key.to_string())),
+                    Expr::Literal(CelLiteral::Text(key)) => steps.push(Step::Key(key.to_string())),
                     _ => return None,
                 }
                 Some(steps)

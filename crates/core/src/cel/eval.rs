@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Ast, Expr, ExprId, FoldKind, Literal};
+use super::ast::{Ast, CelLiteral, Expr, ExprId, FoldKind};
 use super::call::call;
-use super::check::{Checked, Meaning};
+use super::check::{CheckedNode, Meaning};
 use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
 use super::function::Function;
-use super::meter::Meter;
+use super::meter::CostMeter;
 use super::operate::{binary, equal, member};
 use super::types::CelType;
-use super::value::{Elements, Map, MapKey, Text, Value};
+use super::value::{CelValue, Elements, Map, MapKey, Text};
 
 /// The cost of a list literal and of a map literal (cel-go `common/cost.go`).
 const LIST_COST: u64 = 10;
@@ -26,18 +26,18 @@ pub(super) const ROUND_COST: u64 = 3;
 /// An evaluation of one expression for one object.
 pub(super) struct Evaluator<'a> {
     ast: &'a Ast,
-    checked: &'a [Checked],
-    object: Value<'a>,
+    checked: &'a [CheckedNode],
+    object: CelValue<'a>,
     /// The values of the macros' variables, from the outermost.
-    variables: Vec<Value<'a>>,
-    pub(super) meter: Meter,
+    variables: Vec<CelValue<'a>>,
+    pub(super) meter: CostMeter,
     /// The part of the expression in which the limit was exceeded.
     pub(super) over: Option<ExprId>,
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(ast: &'a Ast, checked: &'a [Checked], object: Value<'a>, limit: u64) -> Evaluator<'a> {
-        Evaluator { ast, checked, object, variables: Vec::new(), meter: Meter::new(limit), over: None }
+    pub(super) fn new(ast: &'a Ast, checked: &'a [CheckedNode], object: CelValue<'a>, limit: u64) -> Evaluator<'a> {
+        Evaluator { ast, checked, object, variables: Vec::new(), meter: CostMeter::new(limit), over: None }
     }
 
     /// Evaluates the whole expression, which must be a boolean.
@@ -51,7 +51,7 @@ impl<'a> Evaluator<'a> {
             self.over.get_or_insert(root);
         }
         match value? {
-            Value::Bool(bool) => Ok(bool),
+            CelValue::Bool(bool) => Ok(bool),
             _ => no_overload(),
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Evaluator<'a> {
             Expr::Map(entries) => self.map(entries),
             Expr::Not(of) => {
                 self.meter.charge(1)?;
-                Ok(Value::Bool(!self.boolean(*of)?))
+                Ok(CelValue::Bool(!self.boolean(*of)?))
             }
             Expr::Negate(of) => self.negate(*of),
             Expr::And(operands) => self.logical(operands, false),
@@ -114,7 +114,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a node whose value must be a boolean.
     fn boolean(&mut self, id: ExprId) -> Result<bool, Failure> {
         match self.value(id)? {
-            Value::Bool(bool) => Ok(bool),
+            CelValue::Bool(bool) => Ok(bool),
             _ => no_overload(),
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Evaluator<'a> {
         match &self.checked[id.index()].meaning {
             Meaning::Object => Ok(self.object.clone()),
             Meaning::Variable(index) => self.variables.get(*index).cloned().map_or_else(no_overload, Ok),
-            Meaning::Type(name) => Ok(Value::Type(name)),
+            Meaning::Type(name) => Ok(CelValue::Type(name)),
             Meaning::None | Meaning::Key(_) | Meaning::Call { .. } => no_overload(),
         }
     }
@@ -141,9 +141,9 @@ impl<'a> Evaluator<'a> {
     fn select(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>, is_optional: bool) -> Evaluated<'a> {
         self.meter.charge(1)?;
         if let Meaning::Type(name) = self.checked[id.index()].meaning {
-            return Ok(Value::Type(name));
+            return Ok(CelValue::Type(name));
         }
-        let key = Value::Text(Text::Borrowed(self.key_of(id, field)));
+        let key = CelValue::Text(Text::Borrowed(self.key_of(id, field)));
         let target = self.value(of)?;
         self.member_of(target, &key, is_optional)
     }
@@ -156,22 +156,22 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The member of a map, or the element of a list.
-    fn member_of(&mut self, target: Value<'a>, key: &Value<'a>, is_optional: bool) -> Evaluated<'a> {
+    fn member_of(&mut self, target: CelValue<'a>, key: &CelValue<'a>, is_optional: bool) -> Evaluated<'a> {
         let (target, was_optional) = match target {
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => (inner.as_ref().clone(), true),
+            CelValue::Optional(None) => return Ok(CelValue::Optional(None)),
+            CelValue::Optional(Some(inner)) => (inner.as_ref().clone(), true),
             target => (target, false),
         };
         let is_optional = is_optional || was_optional;
         let found = match &target {
-            Value::Map(map) => {
+            CelValue::Map(map) => {
                 let found = member(&mut self.meter, map, key)?;
                 if found.is_none() && !is_optional {
                     return Err(EvalError::NoSuchKey(key_text(key)).into());
                 }
                 found
             }
-            Value::List(list) => {
+            CelValue::List(list) => {
                 let index = match key.as_key() {
                     Some(MapKey::Int(index)) => i64::try_from(index).unwrap_or(-1),
                     _ => return no_overload(),
@@ -191,38 +191,40 @@ impl<'a> Evaluator<'a> {
         Ok(match found {
             Some(found) if !is_optional => found,
             // An optional within an optional is not possible here.
-            Some(found @ Value::Optional(_)) => found,
-            found => Value::Optional(found.map(Arc::new)),
+            Some(found @ CelValue::Optional(_)) => found,
+            found => CelValue::Optional(found.map(Arc::new)),
         })
     }
 
     fn has(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>) -> Evaluated<'a> {
-        let key = Value::Text(Text::Borrowed(self.key_of(id, field)));
+        let key = CelValue::Text(Text::Borrowed(self.key_of(id, field)));
         let target = match self.value(of)? {
-            Value::Optional(None) => return Ok(Value::Bool(false)),
-            Value::Optional(Some(inner)) => inner.as_ref().clone(),
+            CelValue::Optional(None) => return Ok(CelValue::Bool(false)),
+            CelValue::Optional(Some(inner)) => inner.as_ref().clone(),
             target => target,
         };
         match target {
-            Value::Map(Map::Json { json, .. }) => {
+            CelValue::Map(Map::Json { json, .. }) => {
                 let (found, work) = json.find(self.key_of(id, field));
                 self.meter.pass(work)?;
-                Ok(Value::Bool(found.is_present()))
+                Ok(CelValue::Bool(found.is_present()))
             }
-            Value::Map(map) => Ok(Value::Bool(member(&mut self.meter, &map, &key)?.is_some())),
-            Value::List(_) => no_overload(),
+            CelValue::Map(map) => Ok(CelValue::Bool(member(&mut self.meter, &map, &key)?.is_some())),
+            CelValue::List(_) => no_overload(),
             // As in cel-go, a value without members has none of this name.
-            _ => Ok(Value::Bool(false)),
+            _ => Ok(CelValue::Bool(false)),
         }
     }
 
     fn negate(&mut self, of: ExprId) -> Evaluated<'a> {
         self.meter.charge(1)?;
         match self.value(of)? {
-            Value::Int(int) => int.checked_neg().map(Value::Int).ok_or_else(|| EvalError::Overflow("integer").into()),
-            Value::Double(double) => Ok(Value::Double(-double)),
-            Value::Duration(duration) => {
-                duration.checked_neg().map(Value::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
+            CelValue::Int(int) => {
+                int.checked_neg().map(CelValue::Int).ok_or_else(|| EvalError::Overflow("integer").into())
+            }
+            CelValue::Double(double) => Ok(CelValue::Double(-double)),
+            CelValue::Duration(duration) => {
+                duration.checked_neg().map(CelValue::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
             }
             _ => no_overload(),
         }
@@ -233,7 +235,7 @@ impl<'a> Evaluator<'a> {
         let mut failure = None;
         for operand in operands {
             match self.boolean(*operand) {
-                Ok(bool) if bool == deciding => return Ok(Value::Bool(deciding)),
+                Ok(bool) if bool == deciding => return Ok(CelValue::Bool(deciding)),
                 Ok(_) => {}
                 Err(Failure::Over) => return Err(Failure::Over),
                 Err(error) => {
@@ -241,7 +243,7 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
-        failure.map_or(Ok(Value::Bool(!deciding)), Err)
+        failure.map_or(Ok(CelValue::Bool(!deciding)), Err)
     }
 
     /// `left in [literals]` without making the list; `None` if an element is not a literal.
@@ -261,17 +263,17 @@ impl<'a> Evaluator<'a> {
         for literal in elements.iter().filter_map(literal) {
             match equal(&mut self.meter, &left, &literal_value(literal)) {
                 Ok(false) => {}
-                result => return Some(result.map(Value::Bool)),
+                result => return Some(result.map(CelValue::Bool)),
             }
         }
-        Some(Ok(Value::Bool(false)))
+        Some(Ok(CelValue::Bool(false)))
     }
 
     /// The content of an optional element; `None` if it has none.
-    fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<Option<Value<'a>>, Failure> {
+    fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<Option<CelValue<'a>>, Failure> {
         match self.value(id)? {
             value if !is_optional => Ok(Some(value)),
-            Value::Optional(content) => Ok(content.map(|content| content.as_ref().clone())),
+            CelValue::Optional(content) => Ok(content.map(|content| content.as_ref().clone())),
             _ => no_overload(),
         }
     }
@@ -283,7 +285,7 @@ impl<'a> Evaluator<'a> {
         for (element, is_optional) in elements {
             values.extend(self.entry(*element, *is_optional)?);
         }
-        Ok(Value::list(values))
+        Ok(CelValue::list(values))
     }
 
     fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Evaluated<'a> {
@@ -295,18 +297,18 @@ impl<'a> Evaluator<'a> {
             let Some(value) = self.entry(*value, *is_optional)? else { continue };
             insert(&mut built, key, value)?;
         }
-        Ok(Value::Map(Map::Built(Arc::new(built))))
+        Ok(CelValue::Map(Map::Built(Arc::new(built))))
     }
 
     fn call(&mut self, id: ExprId, target: Option<ExprId>, arguments: &[ExprId]) -> Evaluated<'a> {
         let Meaning::Call { function, has_target, pattern } = &self.checked[id.index()].meaning else {
             return no_overload();
         };
-        let mut values: Vec<Value<'a>> = Vec::with_capacity(arguments.len() + 1);
+        let mut values: Vec<CelValue<'a>> = Vec::with_capacity(arguments.len() + 1);
         for argument in target.iter().filter(|_| *has_target).chain(arguments) {
             // `orValue` needs its argument only if there is no value.
             if *function == Function::OptionalOrValue
-                && let [Value::Optional(Some(value))] = &values[..]
+                && let [CelValue::Optional(Some(value))] = &values[..]
             {
                 self.meter.charge(1)?;
                 return Ok(value.as_ref().clone());
@@ -317,9 +319,9 @@ impl<'a> Evaluator<'a> {
         let result = call(&mut self.meter, *function, &values, pattern.as_ref())?;
         // The sum of no elements is the zero of their type.
         match (function, &result, &self.checked[id.index()].kind) {
-            (Function::Sum, Value::Int(0), CelType::Double) => Ok(Value::Double(0.0)),
-            (Function::Sum, Value::Int(0), CelType::Duration) => Ok(Value::Duration(0)),
-            (Function::Sum, Value::Int(0), CelType::Uint) => Ok(Value::Uint(0)),
+            (Function::Sum, CelValue::Int(0), CelType::Double) => Ok(CelValue::Double(0.0)),
+            (Function::Sum, CelValue::Int(0), CelType::Duration) => Ok(CelValue::Duration(0)),
+            (Function::Sum, CelValue::Int(0), CelType::Uint) => Ok(CelValue::Uint(0)),
             _ => Ok(result),
         }
     }
@@ -327,17 +329,17 @@ impl<'a> Evaluator<'a> {
     fn optional_map(&mut self, target: ExprId, body: ExprId, is_flat: bool) -> Evaluated<'a> {
         self.meter.charge(ROUND_COST)?;
         let inner = match self.value(target)? {
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => inner.as_ref().clone(),
+            CelValue::Optional(None) => return Ok(CelValue::Optional(None)),
+            CelValue::Optional(Some(inner)) => inner.as_ref().clone(),
             _ => return no_overload(),
         };
         self.variables.push(inner);
         let result = self.value(body);
         self.variables.pop();
         match result? {
-            result @ Value::Optional(_) if is_flat => Ok(result),
+            result @ CelValue::Optional(_) if is_flat => Ok(result),
             _ if is_flat => no_overload(),
-            result => Ok(Value::Optional(Some(Arc::new(result)))),
+            result => Ok(CelValue::Optional(Some(Arc::new(result)))),
         }
     }
 
@@ -365,8 +367,8 @@ impl<'a> Evaluator<'a> {
             };
             match (kind, is_chosen) {
                 (_, Err(Failure::Over)) => return Err(Failure::Over),
-                (FoldKind::All, Ok(false)) => return Ok(Value::Bool(false)),
-                (FoldKind::Exists, Ok(true)) => return Ok(Value::Bool(true)),
+                (FoldKind::All, Ok(false)) => return Ok(CelValue::Bool(false)),
+                (FoldKind::Exists, Ok(true)) => return Ok(CelValue::Bool(true)),
                 (FoldKind::All | FoldKind::Exists, Ok(_)) => {}
                 (FoldKind::All | FoldKind::Exists, Err(error)) => {
                     gathered.failure.get_or_insert(error);
@@ -402,8 +404,8 @@ struct Gathered<'a> {
     /// The first error of `all` or `exists`, which counts if no element decides.
     failure: Option<Failure>,
     count: usize,
-    elements: Vec<Value<'a>>,
-    entries: BTreeMap<MapKey<'a>, (Value<'a>, Value<'a>)>,
+    elements: Vec<CelValue<'a>>,
+    entries: BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
 }
 
 impl<'a> Gathered<'a> {
@@ -411,40 +413,40 @@ impl<'a> Gathered<'a> {
     fn finish(self) -> Evaluated<'a> {
         match (self.kind, self.failure) {
             (_, Some(failure)) => Err(failure),
-            (FoldKind::All, None) => Ok(Value::Bool(true)),
-            (FoldKind::Exists, None) => Ok(Value::Bool(false)),
-            (FoldKind::ExistsOne, None) => Ok(Value::Bool(self.count == 1)),
-            (FoldKind::Map | FoldKind::Filter, None) => Ok(Value::list(self.elements)),
-            (FoldKind::TransformMap, None) => Ok(Value::Map(Map::Built(Arc::new(self.entries)))),
+            (FoldKind::All, None) => Ok(CelValue::Bool(true)),
+            (FoldKind::Exists, None) => Ok(CelValue::Bool(false)),
+            (FoldKind::ExistsOne, None) => Ok(CelValue::Bool(self.count == 1)),
+            (FoldKind::Map | FoldKind::Filter, None) => Ok(CelValue::list(self.elements)),
+            (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::Built(Arc::new(self.entries)))),
         }
     }
 }
 
 /// A round of a macro: the values of its one or two variables.
-type Round<'a> = Result<(Value<'a>, Option<Value<'a>>), Failure>;
+type Round<'a> = Result<(CelValue<'a>, Option<CelValue<'a>>), Failure>;
 
 /// The rounds of a macro over a value.
-fn rounds<'a>(range: Value<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
+fn rounds<'a>(range: CelValue<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
     let single = |elements: Elements<'a>| Box::new(elements.map(|element| Ok((element?, None))));
     Ok(match (range, variables) {
-        (Value::List(list), 1) => single(list.elements()),
-        (Value::Map(map), 1) => single(map.keys()),
-        (Value::List(list), _) => {
-            Box::new((0..).zip(list.elements()).map(|(index, element)| Ok((Value::Int(index), Some(element?)))))
+        (CelValue::List(list), 1) => single(list.elements()),
+        (CelValue::Map(map), 1) => single(map.keys()),
+        (CelValue::List(list), _) => {
+            Box::new((0..).zip(list.elements()).map(|(index, element)| Ok((CelValue::Int(index), Some(element?)))))
         }
-        (Value::Map(map), _) => Box::new(map.entries().map(|entry| entry.map(|(key, value)| (key, Some(value))))),
+        (CelValue::Map(map), _) => Box::new(map.entries().map(|entry| entry.map(|(key, value)| (key, Some(value))))),
         _ => return no_overload(),
     })
 }
 
 /// Adds an entry to a new map. Of equal keys the last one counts, as in cel-go.
 fn insert<'a>(
-    entries: &mut BTreeMap<MapKey<'a>, (Value<'a>, Value<'a>)>,
-    key: Value<'a>,
-    value: Value<'a>,
+    entries: &mut BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
+    key: CelValue<'a>,
+    value: CelValue<'a>,
 ) -> Result<(), Failure> {
     let found = match key {
-        Value::Double(_) => None,
+        CelValue::Double(_) => None,
         ref key => key.as_key(),
     };
     let Some(found) = found else { return other(format!("unsupported key type: {}", key.type_name())) };
@@ -453,25 +455,25 @@ fn insert<'a>(
 }
 
 /// A key as error messages show it.
-fn key_text(key: &Value<'_>) -> String {
+fn key_text(key: &CelValue<'_>) -> String {
     match key {
-        Value::Text(text) => super::lex::excerpt(text),
-        Value::Int(int) => int.to_string(),
-        Value::Uint(uint) => uint.to_string(),
-        Value::Double(double) => double.to_string(),
-        Value::Bool(bool) => bool.to_string(),
+        CelValue::Text(text) => super::lex::excerpt(text),
+        CelValue::Int(int) => int.to_string(),
+        CelValue::Uint(uint) => uint.to_string(),
+        CelValue::Double(double) => double.to_string(),
+        CelValue::Bool(bool) => bool.to_string(),
         key => key.type_name().to_owned(),
     }
 }
 
-fn literal_value(literal: &Literal) -> Value<'_> {
+fn literal_value(literal: &CelLiteral) -> CelValue<'_> {
     match literal {
-        Literal::Null => Value::Null,
-        Literal::Bool(bool) => Value::Bool(*bool),
-        Literal::Int(int) => Value::Int(*int),
-        Literal::Uint(uint) => Value::Uint(*uint),
-        Literal::Double(double) => Value::Double(*double),
-        Literal::Text(text) => Value::Text(Text::Borrowed(text)),
-        Literal::Bytes(bytes) => Value::Bytes(bytes.clone()),
+        CelLiteral::Null => CelValue::Null,
+        CelLiteral::Bool(bool) => CelValue::Bool(*bool),
+        CelLiteral::Int(int) => CelValue::Int(*int),
+        CelLiteral::Uint(uint) => CelValue::Uint(*uint),
+        CelLiteral::Double(double) => CelValue::Double(*double),
+        CelLiteral::Text(text) => CelValue::Text(Text::Borrowed(text)),
+        CelLiteral::Bytes(bytes) => CelValue::Bytes(bytes.clone()),
     }
 }

@@ -1,6 +1,6 @@
 //! How an evaluation fails.
 
-use super::value::Value;
+use super::value::CelValue;
 
 /// Why an expression has no value for an object. `&&`, `||` and the macros absorb it if another operand decides.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ impl From<EvalError> for Failure {
 }
 
 /// The result of evaluating a part of an expression.
-pub(super) type Evaluated<'a> = Result<Value<'a>, Failure>;
+pub(super) type Evaluated<'a> = Result<CelValue<'a>, Failure>;
 
 /// The failure of a function whose arguments do not have the right types.
 pub(super) fn no_overload<T>() -> Result<T, Failure> {

@@ -8,15 +8,15 @@ use super::error::CelError;
 
 /// A token and its position in bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
+pub(super) struct CelToken {
+    pub(super) kind: CelTokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// The kind of a token, with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum TokenKind {
+pub(super) enum CelTokenKind {
     /// A name that is not a keyword; it may be reserved.
     Name(Arc<str>),
     /// An integer without a sign. It may be 2^63, which is valid only after a minus.
@@ -71,11 +71,11 @@ pub(super) fn is_reserved(name: &str) -> bool {
 ///
 /// # Errors
 /// The text there is no token, or a literal is invalid.
-pub(super) fn next_token(text: &str, position: usize) -> Result<Token, CelError> {
+pub(super) fn next_token(text: &str, position: usize) -> Result<CelToken, CelError> {
     let start = skip_space(text, position);
     let rest = &text[start..];
     let Some(first) = rest.chars().next() else {
-        return Ok(Token { kind: TokenKind::End, start, end: start });
+        return Ok(CelToken { kind: CelTokenKind::End, start, end: start });
     };
     if let Some(literal) = quoted(text, start)? {
         return Ok(literal);
@@ -88,16 +88,16 @@ pub(super) fn next_token(text: &str, position: usize) -> Result<Token, CelError>
         let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
         let end = start + rest.find(|character| !is_name(character)).unwrap_or(rest.len());
         let kind = match &text[start..end] {
-            "true" => TokenKind::True,
-            "false" => TokenKind::False,
-            "null" => TokenKind::Null,
-            "in" => TokenKind::In,
-            name => TokenKind::Name(name.into()),
+            "true" => CelTokenKind::True,
+            "false" => CelTokenKind::False,
+            "null" => CelTokenKind::Null,
+            "in" => CelTokenKind::In,
+            name => CelTokenKind::Name(name.into()),
         };
-        return Ok(Token { kind, start, end });
+        return Ok(CelToken { kind, start, end });
     }
     match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-        Some(sign) => Ok(Token { kind: TokenKind::Sign(sign), start, end: start + sign.len() }),
+        Some(sign) => Ok(CelToken { kind: CelTokenKind::Sign(sign), start, end: start + sign.len() }),
         None => Err(CelError::syntax(text, start, format_args!("token recognition error at: '{first}'"))),
     }
 }
@@ -117,10 +117,10 @@ fn skip_space(text: &str, mut position: usize) -> usize {
 }
 
 /// Reads a number, which starts with a digit or with a point and a digit.
-fn number(text: &str, start: usize) -> Result<Token, CelError> {
+fn number(text: &str, start: usize) -> Result<CelToken, CelError> {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let token = |kind, end| Ok(Token { kind, start, end });
+    let token = |kind, end| Ok(CelToken { kind, start, end });
     let invalid = |kind: &str| CelError::syntax(text, start, format_args!("invalid {kind} literal"));
     if let [b'0', b'x', rest @ ..] = &bytes[start..] {
         let length = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -128,8 +128,8 @@ fn number(text: &str, start: usize) -> Result<Token, CelError> {
             let end = start + 2 + length;
             let value = u64::from_str_radix(&text[start + 2..end], 16);
             return match bytes.get(end) {
-                Some(b'u' | b'U') => token(TokenKind::Uint(value.map_err(|_| invalid("uint"))?), end + 1),
-                _ => token(TokenKind::Int(value.map_err(|_| invalid("int"))?), end),
+                Some(b'u' | b'U') => token(CelTokenKind::Uint(value.map_err(|_| invalid("uint"))?), end + 1),
+                _ => token(CelTokenKind::Int(value.map_err(|_| invalid("int"))?), end),
             };
         }
     }
@@ -150,16 +150,16 @@ fn number(text: &str, start: usize) -> Result<Token, CelError> {
     let digits = &text[start..end];
     if is_double {
         let value: f64 = digits.parse().map_err(|_| invalid("double"))?;
-        return if value.is_finite() { token(TokenKind::Double(value), end) } else { Err(invalid("double")) };
+        return if value.is_finite() { token(CelTokenKind::Double(value), end) } else { Err(invalid("double")) };
     }
     match bytes.get(end) {
-        Some(b'u' | b'U') => token(TokenKind::Uint(digits.parse().map_err(|_| invalid("uint"))?), end + 1),
-        _ => token(TokenKind::Int(digits.parse().map_err(|_| invalid("int"))?), end),
+        Some(b'u' | b'U') => token(CelTokenKind::Uint(digits.parse().map_err(|_| invalid("uint"))?), end + 1),
+        _ => token(CelTokenKind::Int(digits.parse().map_err(|_| invalid("int"))?), end),
     }
 }
 
 /// Reads a string or bytes literal; `None` if there is none at `start`.
-fn quoted(text: &str, start: usize) -> Result<Option<Token>, CelError> {
+fn quoted(text: &str, start: usize) -> Result<Option<CelToken>, CelError> {
     let bytes = text.as_bytes();
     let (mut is_raw, mut is_bytes) = (false, false);
     let mut position = start;
@@ -194,12 +194,12 @@ fn quoted(text: &str, start: usize) -> Result<Option<Token>, CelError> {
     }
     let end = position + delimiter;
     let kind = if is_bytes {
-        TokenKind::Bytes(content.into())
+        CelTokenKind::Bytes(content.into())
     } else {
         // Escapes of strings are characters, and the rest is text already.
-        TokenKind::Text(String::from_utf8(content).map_err(|_| unfinished())?.into())
+        CelTokenKind::Text(String::from_utf8(content).map_err(|_| unfinished())?.into())
     };
-    Ok(Some(Token { kind, start, end }))
+    Ok(Some(CelToken { kind, start, end }))
 }
 
 /// Reads the escape at `start`, which is a backslash, appends its meaning to `content`, and returns its length.

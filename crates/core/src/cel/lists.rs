@@ -5,56 +5,61 @@ use std::cmp::Ordering;
 use super::ast::BinaryOperator;
 use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
 use super::function::Function;
-use super::meter::Meter;
+use super::meter::CostMeter;
 use super::operate::{binary, equal, order};
-use super::value::{List, Value};
+use super::value::{CelValue, ListValue};
 
 /// The maximum number of levels that `flatten` enters.
 const MAX_LEVELS: i64 = 32;
 
 /// Evaluates a function whose first argument is a list.
-pub(super) fn call<'a>(meter: &mut Meter, function: Function, list: &List<'a>, rest: &[Value<'a>]) -> Evaluated<'a> {
+pub(super) fn call<'a>(
+    meter: &mut CostMeter,
+    function: Function,
+    list: &ListValue<'a>,
+    rest: &[CelValue<'a>],
+) -> Evaluated<'a> {
     use Function as F;
     match (function, rest) {
         (F::IndexOf, [sought]) => position(meter, list, sought, false),
         (F::LastIndexOf, [sought]) => position(meter, list, sought, true),
         (F::Includes, [sought]) => {
             let found = position(meter, list, sought, false)?;
-            Ok(Value::Bool(!matches!(found, Value::Int(-1))))
+            Ok(CelValue::Bool(!matches!(found, CelValue::Int(-1))))
         }
         (F::IsSorted, []) => is_sorted(meter, list),
         (F::Sum, []) => sum(meter, list),
         (F::Min, []) => extreme(meter, list, Ordering::Less, "min"),
         (F::Max, []) => extreme(meter, list, Ordering::Greater, "max"),
-        (F::Slice, [Value::Int(from), Value::Int(to)]) => slice(meter, list, *from, *to),
+        (F::Slice, [CelValue::Int(from), CelValue::Int(to)]) => slice(meter, list, *from, *to),
         (F::Flatten, []) => flatten(meter, list, 1),
-        (F::Flatten, [Value::Int(levels)]) if *levels < 0 => other("level must be non-negative"),
-        (F::Flatten, [Value::Int(levels)]) => flatten(meter, list, *levels),
+        (F::Flatten, [CelValue::Int(levels)]) if *levels < 0 => other("level must be non-negative"),
+        (F::Flatten, [CelValue::Int(levels)]) => flatten(meter, list, *levels),
         (F::Sort, []) => sort(meter, list),
         (F::Reverse, []) => {
             let mut elements = collect(meter, list)?;
             elements.reverse();
-            Ok(Value::list(elements))
+            Ok(CelValue::list(elements))
         }
         (F::Distinct, []) => distinct(meter, list),
-        (F::SetsContains, [Value::List(other)]) => Ok(Value::Bool(contains_all(meter, list, other)?)),
-        (F::SetsEquivalent, [Value::List(other)]) => {
-            Ok(Value::Bool(contains_all(meter, list, other)? && contains_all(meter, other, list)?))
+        (F::SetsContains, [CelValue::List(other)]) => Ok(CelValue::Bool(contains_all(meter, list, other)?)),
+        (F::SetsEquivalent, [CelValue::List(other)]) => {
+            Ok(CelValue::Bool(contains_all(meter, list, other)? && contains_all(meter, other, list)?))
         }
-        (F::SetsIntersects, [Value::List(other)]) => {
+        (F::SetsIntersects, [CelValue::List(other)]) => {
             for element in list.elements() {
                 if has(meter, other, &element?)? {
-                    return Ok(Value::Bool(true));
+                    return Ok(CelValue::Bool(true));
                 }
             }
-            Ok(Value::Bool(false))
+            Ok(CelValue::Bool(false))
         }
         _ => no_overload(),
     }
 }
 
 /// The elements as a vector.
-fn collect<'a>(meter: &mut Meter, list: &List<'a>) -> Result<Vec<Value<'a>>, Failure> {
+fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelValue<'a>>, Failure> {
     let (count, _) = list.count();
     meter.charge(1)?;
     meter.pass(count)?;
@@ -63,7 +68,7 @@ fn collect<'a>(meter: &mut Meter, list: &List<'a>) -> Result<Vec<Value<'a>>, Fai
 }
 
 /// The index of the first or last element that equals a value; -1 if there is none.
-fn position<'a>(meter: &mut Meter, list: &List<'a>, sought: &Value<'a>, is_last: bool) -> Evaluated<'a> {
+fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>, is_last: bool) -> Evaluated<'a> {
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
         if equal(meter, &element?, sought)? {
@@ -73,10 +78,10 @@ fn position<'a>(meter: &mut Meter, list: &List<'a>, sought: &Value<'a>, is_last:
             }
         }
     }
-    Ok(Value::Int(found))
+    Ok(CelValue::Int(found))
 }
 
-fn has<'a>(meter: &mut Meter, list: &List<'a>, sought: &Value<'a>) -> Result<bool, Failure> {
+fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
         if equal(meter, &element?, sought)? {
             return Ok(true);
@@ -86,7 +91,7 @@ fn has<'a>(meter: &mut Meter, list: &List<'a>, sought: &Value<'a>) -> Result<boo
 }
 
 /// Whether a list has all elements of another one.
-fn contains_all<'a>(meter: &mut Meter, list: &List<'a>, other: &List<'a>) -> Result<bool, Failure> {
+fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListValue<'a>) -> Result<bool, Failure> {
     for element in other.elements() {
         if !has(meter, list, &element?)? {
             return Ok(false);
@@ -95,27 +100,27 @@ fn contains_all<'a>(meter: &mut Meter, list: &List<'a>, other: &List<'a>) -> Res
     Ok(true)
 }
 
-fn is_sorted<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
-    let mut before: Option<Value<'a>> = None;
+fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
+    let mut before: Option<CelValue<'a>> = None;
     for element in list.elements() {
         let element = element?;
         meter.charge(1)?;
         if let Some(before) = &before
             && order(meter, before, &element)? == Some(Ordering::Greater)
         {
-            return Ok(Value::Bool(false));
+            return Ok(CelValue::Bool(false));
         }
         before = Some(element);
     }
-    Ok(Value::Bool(true))
+    Ok(CelValue::Bool(true))
 }
 
 /// The sum; the integer 0 for an empty list.
-fn sum<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
-    let mut sum: Option<Value<'a>> = None;
+fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
+    let mut sum: Option<CelValue<'a>> = None;
     for element in list.elements() {
         let element = element?;
-        if !matches!(element, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_)) {
+        if !matches!(element, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_) | CelValue::Duration(_)) {
             return no_overload();
         }
         sum = Some(match sum {
@@ -123,12 +128,12 @@ fn sum<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
             Some(before) => binary(meter, BinaryOperator::Add, &before, &element)?,
         });
     }
-    Ok(sum.unwrap_or(Value::Int(0)))
+    Ok(sum.unwrap_or(CelValue::Int(0)))
 }
 
 /// The least or greatest element, by the order that it has to all others.
-fn extreme<'a>(meter: &mut Meter, list: &List<'a>, wanted: Ordering, name: &str) -> Evaluated<'a> {
-    let mut found: Option<Value<'a>> = None;
+fn extreme<'a>(meter: &mut CostMeter, list: &ListValue<'a>, wanted: Ordering, name: &str) -> Evaluated<'a> {
+    let mut found: Option<CelValue<'a>> = None;
     for element in list.elements() {
         let element = element?;
         meter.charge(1)?;
@@ -140,23 +145,25 @@ fn extreme<'a>(meter: &mut Meter, list: &List<'a>, wanted: Ordering, name: &str)
     found.ok_or_else(|| EvalError::Other(format!("{name} called on empty list")).into())
 }
 
-fn slice<'a>(meter: &mut Meter, list: &List<'a>, from: i64, to: i64) -> Evaluated<'a> {
+fn slice<'a>(meter: &mut CostMeter, list: &ListValue<'a>, from: i64, to: i64) -> Evaluated<'a> {
     let elements = collect(meter, list)?;
     match (usize::try_from(from), usize::try_from(to)) {
-        (Ok(start), Ok(end)) if start <= end && end <= elements.len() => Ok(Value::list(elements[start..end].to_vec())),
+        (Ok(start), Ok(end)) if start <= end && end <= elements.len() => {
+            Ok(CelValue::list(elements[start..end].to_vec()))
+        }
         _ => other(format!("cannot slice({from}, {to}), list has {} elements", elements.len())),
     }
 }
 
 /// The list with the elements of nested lists in their places, down to a number of levels.
-fn flatten<'a>(meter: &mut Meter, list: &List<'a>, levels: i64) -> Evaluated<'a> {
+fn flatten<'a>(meter: &mut CostMeter, list: &ListValue<'a>, levels: i64) -> Evaluated<'a> {
     let mut elements = collect(meter, list)?;
     for _ in 0..levels.min(MAX_LEVELS) {
         let mut flat = Vec::new();
         let mut has_changed = false;
         for element in elements {
             match element {
-                Value::List(nested) => {
+                CelValue::List(nested) => {
                     has_changed = true;
                     flat.extend(collect(meter, &nested)?);
                 }
@@ -169,49 +176,49 @@ fn flatten<'a>(meter: &mut Meter, list: &List<'a>, levels: i64) -> Evaluated<'a>
             break;
         }
     }
-    Ok(Value::list(elements))
+    Ok(CelValue::list(elements))
 }
 
 /// The list in the order of its elements, which have one type.
-fn sort<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
+fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut elements = collect(meter, list)?;
     // The cost of all comparisons is counted before: a comparison that fails in the middle would not be an order.
     let mut work: u64 = 0;
     for element in &elements {
-        if Some(element.type_name()) != elements.first().map(Value::type_name) {
+        if Some(element.type_name()) != elements.first().map(CelValue::type_name) {
             return other("list elements must have the same type");
         }
         work += match element {
-            Value::Text(text) => 1 + text.len() as u64 / 10,
-            Value::Bytes(bytes) => 1 + bytes.len() as u64 / 10,
-            Value::Bool(_)
-            | Value::Int(_)
-            | Value::Uint(_)
-            | Value::Double(_)
-            | Value::Timestamp(_)
-            | Value::Duration(_) => 1,
-            Value::Null
-            | Value::List(_)
-            | Value::Map(_)
-            | Value::Type(_)
-            | Value::Optional(_)
-            | Value::Quantity(_)
-            | Value::Ip(_)
-            | Value::Cidr(..) => return no_overload(),
+            CelValue::Text(text) => 1 + text.len() as u64 / 10,
+            CelValue::Bytes(bytes) => 1 + bytes.len() as u64 / 10,
+            CelValue::Bool(_)
+            | CelValue::Int(_)
+            | CelValue::Uint(_)
+            | CelValue::Double(_)
+            | CelValue::Timestamp(_)
+            | CelValue::Duration(_) => 1,
+            CelValue::Null
+            | CelValue::List(_)
+            | CelValue::Map(_)
+            | CelValue::Type(_)
+            | CelValue::Optional(_)
+            | CelValue::Quantity(_)
+            | CelValue::Ip(_)
+            | CelValue::Cidr(..) => return no_overload(),
         };
     }
     meter.charge(work.saturating_mul(u64::from(elements.len().max(1).ilog2()) + 1))?;
-    let mut free = Meter::new(u64::MAX);
+    let mut free = CostMeter::new(u64::MAX);
     elements.sort_by(|left, right| match (left, right) {
-        (Value::Double(left), Value::Double(right)) => left.total_cmp(right),
+        (CelValue::Double(left), CelValue::Double(right)) => left.total_cmp(right),
         (left, right) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),
     });
-    Ok(Value::list(elements))
+    Ok(CelValue::list(elements))
 }
 
 /// The elements without repetitions, in the order of their first occurrence.
-fn distinct<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
-    let mut found: Vec<Value<'a>> = Vec::new();
+fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
+    let mut found: Vec<CelValue<'a>> = Vec::new();
     for element in list.elements() {
         let element = element?;
         let mut is_new = true;
@@ -226,13 +233,13 @@ fn distinct<'a>(meter: &mut Meter, list: &List<'a>) -> Evaluated<'a> {
             found.push(element);
         }
     }
-    Ok(Value::list(found))
+    Ok(CelValue::list(found))
 }
 
 /// The integers from 0 up to `end`, without it.
-pub(super) fn range<'a>(meter: &mut Meter, end: i64) -> Evaluated<'a> {
+pub(super) fn range<'a>(meter: &mut CostMeter, end: i64) -> Evaluated<'a> {
     let count = usize::try_from(end).unwrap_or(0);
     meter.charge(count as u64)?;
     meter.make_values(count)?;
-    Ok(Value::list((0..end.max(0)).map(Value::Int).collect()))
+    Ok(CelValue::list((0..end.max(0)).map(CelValue::Int).collect()))
 }

@@ -17,16 +17,16 @@ pub(super) const MAX_MEMORY: usize = 8 << 20;
 
 /// The counts of an evaluation.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct CostMeter {
     limit: u64,
     spent: u64,
     memory: usize,
 }
 
-impl Meter {
+impl CostMeter {
     /// A meter that fails above this cost.
-    pub(super) fn new(limit: u64) -> Meter {
-        Meter { limit, spent: 0, memory: MAX_MEMORY }
+    pub(super) fn new(limit: u64) -> CostMeter {
+        CostMeter { limit, spent: 0, memory: MAX_MEMORY }
     }
 
     /// The cost so far.
@@ -62,7 +62,7 @@ impl Meter {
     /// Counts `count` new elements of a list or entries of a map.
     pub(super) fn make_values(&mut self, count: usize) -> Result<(), Failure> {
         // An entry of a map has a key and two values in a node of a tree.
-        const SIZE: usize = 3 * size_of::<super::value::Value<'static>>();
+        const SIZE: usize = 3 * size_of::<super::value::CelValue<'static>>();
         self.memory = self.memory.checked_sub(count.saturating_mul(SIZE)).ok_or(Failure::Over)?;
         self.pass(count)
     }

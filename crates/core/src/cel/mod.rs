@@ -1,15 +1,16 @@
 //! CEL: expressions over an object, `self`, as Kubernetes has them in validation rules and admission policies.
 //!
-//! [`Program::compile`] parses and checks an expression; [`Program::evaluate`] evaluates it for the JSON of one object
-//! under a limit of cost. This module knows no store and no request.
+//! [`CelProgram::compile`] parses and checks an expression. [`CelProgram::evaluate`] evaluates it for the JSON of one
+//! object under a limit of cost. This module knows no store and no request.
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
 //! has the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of
 //! `set`. `estimate` has the cost before the evaluation.
 //!
-//! The crate `cel` (0.15) is not used. Its parser and its evaluation overflow the stack on nested brackets and long
-//! sums. It limits neither cost nor memory, checks no types, and has none of Kubernetes' functions.
+//! The crate `cel` (0.15) is not used. Its default parser and its evaluation overflow the stack on nested brackets and
+//! long sums. It limits neither cost nor memory, checks no types, and lacks Kubernetes' own functions such as
+//! `quantity`.
 //!
 //! # What is missing
 //! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
@@ -64,28 +65,28 @@ pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
 pub use failure::EvalError;
 pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
-pub use set::{Bounds, ObjectSet, Requirement, Subject, Test};
+pub use set::{IndexRequirement, IndexTest, ObjectSet, SetBounds, Subject};
 pub use types::CelType;
 
 use crate::json::Json;
 use crate::json::tree::Tree;
 use ast::Ast;
-use check::Checked;
+use check::CheckedNode;
 use eval::Evaluator;
 use failure::Failure;
-use value::Value;
+use value::CelValue;
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct CelProgram {
     ast: Ast,
-    checked: Vec<Checked>,
+    checked: Vec<CheckedNode>,
     object: Arc<CelType>,
 }
 
 /// The result of an evaluation, with its cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evaluation {
+pub struct CelEvaluation {
     /// Whether the expression is true for the object.
     pub result: Result<bool, EvaluationError>,
     /// The cost, in the unit of Kubernetes.
@@ -108,15 +109,15 @@ pub enum EvaluationError {
     },
 }
 
-impl Program {
+impl CelProgram {
     /// Compiles an expression over objects of a type.
     ///
     /// # Errors
     /// The first error, with its position: of syntax, of a name or a type, or because the result is not a boolean.
-    pub fn compile(text: &str, object: &Arc<CelType>) -> Result<Program, CelError> {
+    pub fn compile(text: &str, object: &Arc<CelType>) -> Result<CelProgram, CelError> {
         let ast = parse::parse(text)?;
         let checked = check::check(&ast, object)?;
-        Ok(Program { ast, checked, object: object.clone() })
+        Ok(CelProgram { ast, checked, object: object.clone() })
     }
 
     /// The expression.
@@ -148,37 +149,37 @@ impl Program {
     }
 
     /// Evaluates the expression for the JSON of one object. The object is read as a whole, once.
-    pub fn evaluate(&self, object: &[u8], limit: u64) -> Evaluation {
+    pub fn evaluate(&self, object: &[u8], limit: u64) -> CelEvaluation {
         match Tree::read(object) {
             Ok(tree) => self.evaluate_tree(&tree, limit),
             Err(error) => {
                 let error = EvalError::Other(format!("the object cannot be read: {error}"));
-                Evaluation { result: Err(error.into()), cost: 0 }
+                CelEvaluation { result: Err(error.into()), cost: 0 }
             }
         }
     }
 
     /// Evaluates the expression for an object that was read before.
-    pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: u64) -> Evaluation {
-        let object = match Value::of_json(Json::root(Some(tree)), &self.object) {
+    pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: u64) -> CelEvaluation {
+        let object = match CelValue::of_json(Json::root(Some(tree)), &self.object) {
             Ok(object) => object,
-            Err(Failure::Error(error)) => return Evaluation { result: Err(error.into()), cost: 0 },
+            Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: 0 },
             Err(Failure::Over) => return self.over(None, limit, 0),
         };
         let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, limit);
         let result = evaluator.run();
         let cost = evaluator.meter.spent();
         match result {
-            Ok(result) => Evaluation { result: Ok(result), cost },
-            Err(Failure::Error(error)) => Evaluation { result: Err(error.into()), cost },
+            Ok(result) => CelEvaluation { result: Ok(result), cost },
+            Err(Failure::Error(error)) => CelEvaluation { result: Err(error.into()), cost },
             Err(Failure::Over) => self.over(evaluator.over, limit, cost),
         }
     }
 
     /// The result of an evaluation that exceeded its limit.
-    fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64) -> Evaluation {
+    fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64) -> CelEvaluation {
         let part = part.unwrap_or(self.ast.root);
         let expression = lex::excerpt(self.ast.text_of(part));
-        Evaluation { result: Err(EvaluationError::OverLimit { expression, limit }), cost }
+        CelEvaluation { result: Err(EvaluationError::OverLimit { expression, limit }), cost }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::failure::{Evaluated, no_overload, other};
 use super::function::Function;
-use super::value::Value;
+use super::value::CelValue;
 
 /// Reads an address; `None` for other texts, for addresses with a zone, and for IPv4 addresses within IPv6.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
@@ -52,21 +52,21 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 /// Evaluates a function whose first argument is an address.
-pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[Value<'a>]) -> Evaluated<'a> {
+pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     if !rest.is_empty() {
         return no_overload();
     }
     Ok(match function {
-        F::Family => Value::Int(if address.is_ipv4() { 4 } else { 6 }),
-        F::IsUnspecified => Value::Bool(address.is_unspecified()),
-        F::IsLoopback => Value::Bool(address.is_loopback()),
-        F::IsLinkLocalMulticast => Value::Bool(match address {
+        F::Family => CelValue::Int(if address.is_ipv4() { 4 } else { 6 }),
+        F::IsUnspecified => CelValue::Bool(address.is_unspecified()),
+        F::IsLoopback => CelValue::Bool(address.is_loopback()),
+        F::IsLinkLocalMulticast => CelValue::Bool(match address {
             IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
             IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
         }),
-        F::IsLinkLocalUnicast => Value::Bool(is_link_local(address)),
-        F::IsGlobalUnicast => Value::Bool(
+        F::IsLinkLocalUnicast => CelValue::Bool(is_link_local(address)),
+        F::IsGlobalUnicast => CelValue::Bool(
             !address.is_unspecified()
                 && !address.is_loopback()
                 && !address.is_multicast()
@@ -78,23 +78,23 @@ pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[Value<'a>
 }
 
 /// Evaluates a function whose first argument is a range.
-pub(super) fn call_cidr<'a>(function: Function, address: IpAddr, bits: u8, rest: &[Value<'a>]) -> Evaluated<'a> {
+pub(super) fn call_cidr<'a>(function: Function, address: IpAddr, bits: u8, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     let contains = |other: IpAddr, other_bits: u8| {
         width(other) == width(address) && other_bits >= bits && mask(other, bits) == mask(address, bits)
     };
     match (function, rest) {
-        (F::Ip, []) => Ok(Value::Ip(address)),
-        (F::PrefixLength, []) => Ok(Value::Int(i64::from(bits))),
-        (F::Masked, []) => Ok(Value::Cidr(mask(address, bits), bits)),
-        (F::ContainsIp, [Value::Ip(other)]) => Ok(Value::Bool(contains(*other, width(*other)))),
-        (F::ContainsIp, [Value::Text(text)]) => match parse_ip(text) {
-            Some(other) => Ok(Value::Bool(contains(other, width(other)))),
+        (F::Ip, []) => Ok(CelValue::Ip(address)),
+        (F::PrefixLength, []) => Ok(CelValue::Int(i64::from(bits))),
+        (F::Masked, []) => Ok(CelValue::Cidr(mask(address, bits), bits)),
+        (F::ContainsIp, [CelValue::Ip(other)]) => Ok(CelValue::Bool(contains(*other, width(*other)))),
+        (F::ContainsIp, [CelValue::Text(text)]) => match parse_ip(text) {
+            Some(other) => Ok(CelValue::Bool(contains(other, width(other)))),
             None => other(format!("IP Address {:?} parse error during conversion from string", &**text)),
         },
-        (F::ContainsCidr, [Value::Cidr(other, other_bits)]) => Ok(Value::Bool(contains(*other, *other_bits))),
-        (F::ContainsCidr, [Value::Text(text)]) => match parse_cidr(text) {
-            Some((other, other_bits)) => Ok(Value::Bool(contains(other, other_bits))),
+        (F::ContainsCidr, [CelValue::Cidr(other, other_bits)]) => Ok(CelValue::Bool(contains(*other, *other_bits))),
+        (F::ContainsCidr, [CelValue::Text(text)]) => match parse_cidr(text) {
+            Some((other, other_bits)) => Ok(CelValue::Bool(contains(other, other_bits))),
             None => other(format!("network address parse error during conversion from string: {:?}", &**text)),
         },
         _ => no_overload(),

@@ -4,28 +4,28 @@ use std::cmp::Ordering;
 
 use super::ast::BinaryOperator;
 use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
-use super::meter::Meter;
+use super::meter::CostMeter;
 use super::time::Timestamp;
-use super::value::{List, Map, Value};
+use super::value::{CelValue, ListValue, Map};
 
 /// The maximum number of nested lists and maps that a comparison enters.
 const MAX_DEPTH: usize = 100;
 
 /// Evaluates an operator.
 pub(super) fn binary<'a>(
-    meter: &mut Meter,
+    meter: &mut CostMeter,
     operator: BinaryOperator,
-    left: &Value<'a>,
-    right: &Value<'a>,
+    left: &CelValue<'a>,
+    right: &CelValue<'a>,
 ) -> Evaluated<'a> {
     use BinaryOperator as B;
     match operator {
-        B::Equal => Ok(Value::Bool(equal(meter, left, right)?)),
-        B::NotEqual => Ok(Value::Bool(!equal(meter, left, right)?)),
+        B::Equal => Ok(CelValue::Bool(equal(meter, left, right)?)),
+        B::NotEqual => Ok(CelValue::Bool(!equal(meter, left, right)?)),
         B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
             meter.charge(1)?;
             let Some(order) = order(meter, left, right)? else { return other("NaN values cannot be ordered") };
-            Ok(Value::Bool(match operator {
+            Ok(CelValue::Bool(match operator {
                 B::Less => order == Ordering::Less,
                 B::LessOrEqual => order != Ordering::Greater,
                 B::Greater => order == Ordering::Greater,
@@ -45,17 +45,22 @@ pub(super) fn binary<'a>(
 }
 
 /// Whether two values are equal. Values of different types are unequal, but numbers are compared by value.
-pub(super) fn equal(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Failure> {
+pub(super) fn equal(meter: &mut CostMeter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Failure> {
     equal_within(meter, left, right, MAX_DEPTH)
 }
 
-fn equal_within(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: usize) -> Result<bool, Failure> {
+fn equal_within(
+    meter: &mut CostMeter,
+    left: &CelValue<'_>,
+    right: &CelValue<'_>,
+    depth: usize,
+) -> Result<bool, Failure> {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) => {
+        (CelValue::Text(left), CelValue::Text(right)) => {
             meter.read(left.len().min(right.len()).max(1))?;
             return Ok(**left == **right);
         }
-        (Value::Bytes(left), Value::Bytes(right)) => {
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
             meter.read(left.len().min(right.len()).max(1))?;
             return Ok(left == right);
         }
@@ -63,17 +68,19 @@ fn equal_within(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: u
     }
     let Some(below) = depth.checked_sub(1) else { return other("values are nested too deeply to be compared") };
     Ok(match (left, right) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Timestamp(left), Value::Timestamp(right)) => left == right,
-        (Value::Duration(left), Value::Duration(right)) => left == right,
-        (Value::Type(left), Value::Type(right)) => left == right,
-        (Value::Quantity(left), Value::Quantity(right)) => left == right,
-        (Value::Ip(left), Value::Ip(right)) => left == right,
-        (Value::Cidr(left, left_bits), Value::Cidr(right, right_bits)) => left == right && left_bits == right_bits,
-        (Value::Optional(None), Value::Optional(None)) => true,
-        (Value::Optional(Some(left)), Value::Optional(Some(right))) => equal_within(meter, left, right, below)?,
-        (Value::List(left), Value::List(right)) => {
+        (CelValue::Null, CelValue::Null) => true,
+        (CelValue::Bool(left), CelValue::Bool(right)) => left == right,
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left == right,
+        (CelValue::Duration(left), CelValue::Duration(right)) => left == right,
+        (CelValue::Type(left), CelValue::Type(right)) => left == right,
+        (CelValue::Quantity(left), CelValue::Quantity(right)) => left == right,
+        (CelValue::Ip(left), CelValue::Ip(right)) => left == right,
+        (CelValue::Cidr(left, left_bits), CelValue::Cidr(right, right_bits)) => {
+            left == right && left_bits == right_bits
+        }
+        (CelValue::Optional(None), CelValue::Optional(None)) => true,
+        (CelValue::Optional(Some(left)), CelValue::Optional(Some(right))) => equal_within(meter, left, right, below)?,
+        (CelValue::List(left), CelValue::List(right)) => {
             let (left_count, left_work) = left.count();
             let (right_count, right_work) = right.count();
             meter.pass(left_work + right_work)?;
@@ -87,7 +94,7 @@ fn equal_within(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: u
             }
             true
         }
-        (Value::Map(left), Value::Map(right)) => {
+        (CelValue::Map(left), CelValue::Map(right)) => {
             let (left_count, left_work) = left.count();
             let (right_count, right_work) = right.count();
             meter.pass(left_work + right_work)?;
@@ -111,100 +118,103 @@ fn equal_within(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: u
 }
 
 /// The order of two values; `None` for numbers of which one is not a number.
-pub(super) fn order(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>) -> Result<Option<Ordering>, Failure> {
+pub(super) fn order(
+    meter: &mut CostMeter,
+    left: &CelValue<'_>,
+    right: &CelValue<'_>,
+) -> Result<Option<Ordering>, Failure> {
     Ok(Some(match (left, right) {
-        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-        (Value::Text(left), Value::Text(right)) => {
+        (CelValue::Bool(left), CelValue::Bool(right)) => left.cmp(right),
+        (CelValue::Text(left), CelValue::Text(right)) => {
             meter.read(left.len().min(right.len()))?;
             // The order of UTF-8 bytes is that of code points.
             left.cmp(right)
         }
-        (Value::Bytes(left), Value::Bytes(right)) => {
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
             meter.read(left.len().min(right.len()))?;
             left.cmp(right)
         }
-        (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
-        (Value::Duration(left), Value::Duration(right)) => left.cmp(right),
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left.cmp(right),
+        (CelValue::Duration(left), CelValue::Duration(right)) => left.cmp(right),
         (left, right) => return numbers(left, right).map_or_else(no_overload, Ok),
     }))
 }
 
 /// The order of two numbers. The outer `None`: one of the values is another type. The inner one: one is not a number.
-fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Option<Ordering>> {
+fn numbers(left: &CelValue<'_>, right: &CelValue<'_>) -> Option<Option<Ordering>> {
     Some(match (left, right) {
-        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
-        (Value::Uint(left), Value::Uint(right)) => Some(left.cmp(right)),
-        (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),
-        (Value::Int(left), Value::Uint(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
-        (Value::Uint(left), Value::Int(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
-        (Value::Int(left), Value::Double(right)) => (*left as f64).partial_cmp(right),
-        (Value::Double(left), Value::Int(right)) => left.partial_cmp(&(*right as f64)),
-        (Value::Uint(left), Value::Double(right)) => (*left as f64).partial_cmp(right),
-        (Value::Double(left), Value::Uint(right)) => left.partial_cmp(&(*right as f64)),
+        (CelValue::Int(left), CelValue::Int(right)) => Some(left.cmp(right)),
+        (CelValue::Uint(left), CelValue::Uint(right)) => Some(left.cmp(right)),
+        (CelValue::Double(left), CelValue::Double(right)) => left.partial_cmp(right),
+        (CelValue::Int(left), CelValue::Uint(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
+        (CelValue::Uint(left), CelValue::Int(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
+        (CelValue::Int(left), CelValue::Double(right)) => (*left as f64).partial_cmp(right),
+        (CelValue::Double(left), CelValue::Int(right)) => left.partial_cmp(&(*right as f64)),
+        (CelValue::Uint(left), CelValue::Double(right)) => (*left as f64).partial_cmp(right),
+        (CelValue::Double(left), CelValue::Uint(right)) => left.partial_cmp(&(*right as f64)),
         _ => return None,
     })
 }
 
 /// `left in right`: an element of a list, or a key of a map.
-fn is_in<'a>(meter: &mut Meter, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
+fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     match right {
-        Value::List(list) => {
+        CelValue::List(list) => {
             meter.charge(1)?;
             for element in list.elements() {
                 if equal(meter, left, &element?)? {
-                    return Ok(Value::Bool(true));
+                    return Ok(CelValue::Bool(true));
                 }
             }
-            Ok(Value::Bool(false))
+            Ok(CelValue::Bool(false))
         }
-        Value::Map(map) => {
+        CelValue::Map(map) => {
             meter.charge(1)?;
             let Some(key) = left.as_key() else { return no_overload() };
             let (found, work) = map.get(&key);
             meter.pass(work)?;
-            Ok(Value::Bool(found.is_some()))
+            Ok(CelValue::Bool(found.is_some()))
         }
         _ => no_overload(),
     }
 }
 
-fn add<'a>(meter: &mut Meter, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
+fn add<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) => {
+        (CelValue::Text(left), CelValue::Text(right)) => {
             meter.make_text(left.len() + right.len())?;
-            Ok(Value::text([&**left, &**right].concat()))
+            Ok(CelValue::text([&**left, &**right].concat()))
         }
-        (Value::Bytes(left), Value::Bytes(right)) => {
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
             meter.make_text(left.len() + right.len())?;
-            Ok(Value::Bytes([&**left, &**right].concat().into()))
+            Ok(CelValue::Bytes([&**left, &**right].concat().into()))
         }
-        (Value::List(left), Value::List(right)) => concat(meter, left, right),
-        (Value::Timestamp(time), Value::Duration(duration)) | (Value::Duration(duration), Value::Timestamp(time)) => {
-            time.plus(*duration).map(Value::Timestamp)
+        (CelValue::List(left), CelValue::List(right)) => concat(meter, left, right),
+        (CelValue::Timestamp(time), CelValue::Duration(duration))
+        | (CelValue::Duration(duration), CelValue::Timestamp(time)) => time.plus(*duration).map(CelValue::Timestamp),
+        (CelValue::Duration(left), CelValue::Duration(right)) => {
+            left.checked_add(*right).map(CelValue::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
         }
-        (Value::Duration(left), Value::Duration(right)) => {
-            left.checked_add(*right).map(Value::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
-        }
-        (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
+        (CelValue::Double(left), CelValue::Double(right)) => Ok(CelValue::Double(left + right)),
         _ => arithmetic(BinaryOperator::Add, left, right),
     }
 }
 
 /// Two lists as one.
-fn concat<'a>(meter: &mut Meter, left: &List<'a>, right: &List<'a>) -> Evaluated<'a> {
+fn concat<'a>(meter: &mut CostMeter, left: &ListValue<'a>, right: &ListValue<'a>) -> Evaluated<'a> {
     let (left_count, left_work) = left.count();
     let (right_count, right_work) = right.count();
     meter.pass(left_work + right_work)?;
     meter.make_values(left_count + right_count)?;
-    let elements: Result<Vec<Value<'a>>, Failure> = left.elements().chain(right.elements()).collect();
-    elements.map(Value::list)
+    let elements: Result<Vec<CelValue<'a>>, Failure> = left.elements().chain(right.elements()).collect();
+    elements.map(CelValue::list)
 }
 
 /// Arithmetic of two numbers of one type, and the differences of times.
-fn arithmetic<'a>(operator: BinaryOperator, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
+fn arithmetic<'a>(operator: BinaryOperator, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     use BinaryOperator as B;
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => {
+        (CelValue::Int(left), CelValue::Int(right)) => {
             let result = match operator {
                 B::Add => left.checked_add(*right),
                 B::Subtract => left.checked_sub(*right),
@@ -215,9 +225,9 @@ fn arithmetic<'a>(operator: BinaryOperator, left: &Value<'a>, right: &Value<'a>)
                 B::Remainder => left.checked_rem(*right),
                 _ => return no_overload(),
             };
-            result.map(Value::Int).ok_or_else(|| EvalError::Overflow("integer").into())
+            result.map(CelValue::Int).ok_or_else(|| EvalError::Overflow("integer").into())
         }
-        (Value::Uint(left), Value::Uint(right)) => {
+        (CelValue::Uint(left), CelValue::Uint(right)) => {
             let result = match operator {
                 B::Add => left.checked_add(*right),
                 B::Subtract => left.checked_sub(*right),
@@ -228,20 +238,22 @@ fn arithmetic<'a>(operator: BinaryOperator, left: &Value<'a>, right: &Value<'a>)
                 B::Remainder => left.checked_rem(*right),
                 _ => return no_overload(),
             };
-            result.map(Value::Uint).ok_or_else(|| EvalError::Overflow("unsigned integer").into())
+            result.map(CelValue::Uint).ok_or_else(|| EvalError::Overflow("unsigned integer").into())
         }
-        (Value::Double(left), Value::Double(right)) => match operator {
-            B::Subtract => Ok(Value::Double(left - right)),
-            B::Multiply => Ok(Value::Double(left * right)),
-            B::Divide => Ok(Value::Double(left / right)),
+        (CelValue::Double(left), CelValue::Double(right)) => match operator {
+            B::Subtract => Ok(CelValue::Double(left - right)),
+            B::Multiply => Ok(CelValue::Double(left * right)),
+            B::Divide => Ok(CelValue::Double(left / right)),
             _ => no_overload(),
         },
-        (Value::Timestamp(left), Value::Timestamp(right)) if operator == B::Subtract => {
-            left.since(*right).map(Value::Duration)
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) if operator == B::Subtract => {
+            left.since(*right).map(CelValue::Duration)
         }
-        (Value::Timestamp(time), Value::Duration(duration)) if operator == B::Subtract => before(*time, *duration),
-        (Value::Duration(left), Value::Duration(right)) if operator == B::Subtract => {
-            left.checked_sub(*right).map(Value::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
+        (CelValue::Timestamp(time), CelValue::Duration(duration)) if operator == B::Subtract => {
+            before(*time, *duration)
+        }
+        (CelValue::Duration(left), CelValue::Duration(right)) if operator == B::Subtract => {
+            left.checked_sub(*right).map(CelValue::Duration).ok_or_else(|| EvalError::Overflow("duration").into())
         }
         _ => no_overload(),
     }
@@ -250,11 +262,15 @@ fn arithmetic<'a>(operator: BinaryOperator, left: &Value<'a>, right: &Value<'a>)
 /// The time that is earlier by a duration.
 fn before<'a>(time: Timestamp, duration: i64) -> Evaluated<'a> {
     let negated = duration.checked_neg().ok_or(EvalError::Overflow("duration"))?;
-    time.plus(negated).map(Value::Timestamp)
+    time.plus(negated).map(CelValue::Timestamp)
 }
 
 /// The value of a key or of a member; the failure if it is absent.
-pub(super) fn member<'a>(meter: &mut Meter, map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>, Failure> {
+pub(super) fn member<'a>(
+    meter: &mut CostMeter,
+    map: &Map<'a>,
+    key: &CelValue<'a>,
+) -> Result<Option<CelValue<'a>>, Failure> {
     let Some(key) = key.as_key() else { return no_overload() };
     let (found, work) = map.get(&key);
     meter.pass(work)?;

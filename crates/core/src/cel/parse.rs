@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::ast::{Ast, AstNode, BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::ast::{Ast, AstNode, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
-use super::lex::{Token, TokenKind, excerpt, is_reserved, next_token};
+use super::lex::{CelToken, CelTokenKind, excerpt, is_reserved, next_token};
 
 /// The longest expression in characters (cel-go's limit of code points).
 pub const MAX_LENGTH: usize = 100_000;
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<Ast, CelError> {
     let mut parser = Parser { text, token, end: 0, ast: Ast::new(text), nesting: 0 };
     let root = parser.expression()?;
     match parser.token.kind {
-        TokenKind::End => {
+        CelTokenKind::End => {
             parser.ast.root = root;
             Ok(parser.ast)
         }
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Ast, CelError> {
 struct Parser<'t> {
     text: &'t str,
     /// The next token, not consumed yet.
-    token: Token,
+    token: CelToken,
     /// The end of the last consumed token.
     end: usize,
     ast: Ast,
@@ -67,12 +67,12 @@ enum Infix {
 }
 
 /// The operator of a token; `None` if the token is no such operator.
-fn infix(kind: &TokenKind) -> Option<(Precedence, Infix)> {
+fn infix(kind: &CelTokenKind) -> Option<(Precedence, Infix)> {
     use BinaryOperator as B;
     let operator = |precedence, operator| Some((precedence, Infix::Operator(operator)));
     match kind {
-        TokenKind::In => operator(3, B::In),
-        TokenKind::Sign(sign) => match *sign {
+        CelTokenKind::In => operator(3, B::In),
+        CelTokenKind::Sign(sign) => match *sign {
             "||" => Some((1, Infix::Or)),
             "&&" => Some((2, Infix::And)),
             "==" => operator(3, B::Equal),
@@ -88,22 +88,22 @@ fn infix(kind: &TokenKind) -> Option<(Precedence, Infix)> {
             "%" => operator(5, B::Remainder),
             _ => None,
         },
-        TokenKind::Name(_)
-        | TokenKind::Int(_)
-        | TokenKind::Uint(_)
-        | TokenKind::Double(_)
-        | TokenKind::Text(_)
-        | TokenKind::Bytes(_)
-        | TokenKind::True
-        | TokenKind::False
-        | TokenKind::Null
-        | TokenKind::End => None,
+        CelTokenKind::Name(_)
+        | CelTokenKind::Int(_)
+        | CelTokenKind::Uint(_)
+        | CelTokenKind::Double(_)
+        | CelTokenKind::Text(_)
+        | CelTokenKind::Bytes(_)
+        | CelTokenKind::True
+        | CelTokenKind::False
+        | CelTokenKind::Null
+        | CelTokenKind::End => None,
     }
 }
 
 impl Parser<'_> {
     /// Consumes the current token.
-    fn advance(&mut self) -> Result<Token, CelError> {
+    fn advance(&mut self) -> Result<CelToken, CelError> {
         let next = next_token(self.text, self.token.end)?;
         let token = std::mem::replace(&mut self.token, next);
         self.end = token.end;
@@ -111,7 +111,7 @@ impl Parser<'_> {
     }
 
     fn is_at(&self, sign: &str) -> bool {
-        matches!(&self.token.kind, TokenKind::Sign(found) if *found == sign)
+        matches!(&self.token.kind, CelTokenKind::Sign(found) if *found == sign)
     }
 
     /// Consumes the sign if it is next; returns whether it was.
@@ -130,7 +130,7 @@ impl Parser<'_> {
     /// The error for the current token.
     fn unexpected(&self, expected: &str) -> CelError {
         let found = match self.token.kind {
-            TokenKind::End => "<EOF>".to_owned(),
+            CelTokenKind::End => "<EOF>".to_owned(),
             _ => excerpt(&self.text[self.token.start..self.token.end]),
         };
         CelError::syntax(self.text, self.token.start, format_args!("mismatched input '{found}' expecting {expected}"))
@@ -214,7 +214,7 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<ExprId, CelError> {
         let start = self.token.start;
         let sign = match self.token.kind {
-            TokenKind::Sign(sign @ ("!" | "-")) => sign,
+            CelTokenKind::Sign(sign @ ("!" | "-")) => sign,
             _ => return self.member(),
         };
         let mut count = 0;
@@ -238,10 +238,10 @@ impl Parser<'_> {
     }
 
     /// The literal of a number after a minus; `None` if something else follows.
-    fn negative_literal(&mut self) -> Result<Option<Literal>, CelError> {
+    fn negative_literal(&mut self) -> Result<Option<CelLiteral>, CelError> {
         let literal = match self.token.kind {
-            TokenKind::Int(value) => 0i64.checked_sub_unsigned(value).map(Literal::Int),
-            TokenKind::Double(value) => Some(Literal::Double(-value)),
+            CelTokenKind::Int(value) => 0i64.checked_sub_unsigned(value).map(CelLiteral::Int),
+            CelTokenKind::Double(value) => Some(CelLiteral::Double(-value)),
             _ => return Ok(None),
         };
         let Some(literal) = literal else {
@@ -259,7 +259,7 @@ impl Parser<'_> {
             let position = self.token.start;
             if self.accept(".")? {
                 let is_optional = self.accept("?")?;
-                let TokenKind::Name(field) = self.token.kind.clone() else {
+                let CelTokenKind::Name(field) = self.token.kind.clone() else {
                     return Err(self.unexpected("the name of a field or function"));
                 };
                 self.advance()?;
@@ -295,7 +295,7 @@ impl Parser<'_> {
             return self.map();
         }
         let is_rooted = self.accept(".")?;
-        if let TokenKind::Name(name) = self.token.kind.clone() {
+        if let CelTokenKind::Name(name) = self.token.kind.clone() {
             self.advance()?;
             if is_reserved(&name) {
                 return Err(CelError::syntax(self.text, start, format_args!("reserved identifier: {name}")));
@@ -307,20 +307,20 @@ impl Parser<'_> {
             };
         }
         let int = |value| {
-            let int = i64::try_from(value).map(Literal::Int);
+            let int = i64::try_from(value).map(CelLiteral::Int);
             int.map_err(|_| CelError::syntax(self.text, start, "invalid int literal"))
         };
         let literal = match &self.token.kind {
             _ if is_rooted => return Err(self.unexpected("a name")),
-            TokenKind::Int(value) => int(*value)?,
-            TokenKind::Uint(value) => Literal::Uint(*value),
-            TokenKind::Double(value) => Literal::Double(*value),
-            TokenKind::Text(text) => Literal::Text(text.clone()),
-            TokenKind::Bytes(bytes) => Literal::Bytes(bytes.clone()),
-            TokenKind::True => Literal::Bool(true),
-            TokenKind::False => Literal::Bool(false),
-            TokenKind::Null => Literal::Null,
-            TokenKind::Name(_) | TokenKind::In | TokenKind::Sign(_) | TokenKind::End => {
+            CelTokenKind::Int(value) => int(*value)?,
+            CelTokenKind::Uint(value) => CelLiteral::Uint(*value),
+            CelTokenKind::Double(value) => CelLiteral::Double(*value),
+            CelTokenKind::Text(text) => CelLiteral::Text(text.clone()),
+            CelTokenKind::Bytes(bytes) => CelLiteral::Bytes(bytes.clone()),
+            CelTokenKind::True => CelLiteral::Bool(true),
+            CelTokenKind::False => CelLiteral::Bool(false),
+            CelTokenKind::Null => CelLiteral::Null,
+            CelTokenKind::Name(_) | CelTokenKind::In | CelTokenKind::Sign(_) | CelTokenKind::End => {
                 return Err(self.unexpected("an expression"));
             }
         };

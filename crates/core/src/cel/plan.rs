@@ -12,11 +12,11 @@
 //! Expressions with optional values (`?.`), functions other than `startsWith`, and fields compared with each other are
 //! not planned. Exact bounds rely on objects that conform to their schema.
 
-use super::Program;
-use super::ast::{BinaryOperator, Expr, ExprId, FoldKind, Literal};
+use super::CelProgram;
+use super::ast::{BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::function::Function;
-use super::set::{Bounds, ObjectSet, Subject, Test};
+use super::set::{IndexTest, ObjectSet, SetBounds, Subject};
 use super::types::CelType;
 
 /// A step of a path into an object.
@@ -110,20 +110,20 @@ pub struct Indexed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The objects for which it is true.
-    pub when_true: Bounds,
+    pub when_true: SetBounds,
     /// The objects for which it is false.
-    pub when_false: Bounds,
+    pub when_false: SetBounds,
 }
 
 impl Plan {
     /// Nothing is known.
     fn rest() -> Plan {
-        Plan { when_true: Bounds::unknown(), when_false: Bounds::unknown() }
+        Plan { when_true: SetBounds::unknown(), when_false: SetBounds::unknown() }
     }
 
     /// The objects for which the expression is an error: those for which it is neither true nor false.
-    pub fn when_error(&self) -> Bounds {
-        Bounds::any_of(&[self.when_true.clone(), self.when_false.clone()]).negated()
+    pub fn when_error(&self) -> SetBounds {
+        SetBounds::any_of(&[self.when_true.clone(), self.when_false.clone()]).negated()
     }
 
     fn negated(self) -> Plan {
@@ -132,12 +132,12 @@ impl Plan {
 }
 
 /// The plan of an expression over what an index has.
-pub(super) fn analyze(program: &Program, indexed: &Indexed) -> Plan {
+pub(super) fn analyze(program: &CelProgram, indexed: &Indexed) -> Plan {
     Planner { program, indexed }.plan(program.ast.root)
 }
 
 struct Planner<'a> {
-    program: &'a Program,
+    program: &'a CelProgram,
     indexed: &'a Indexed,
 }
 
@@ -170,8 +170,8 @@ impl<'a> Planner<'a> {
     /// The plan of a node, outside of macros.
     fn plan(&self, id: ExprId) -> Plan {
         match self.expr(id) {
-            Expr::Literal(Literal::Bool(bool)) => {
-                let when = |is: bool| Bounds::exactly(if is { ObjectSet::All } else { ObjectSet::Nothing });
+            Expr::Literal(CelLiteral::Bool(bool)) => {
+                let when = |is: bool| SetBounds::exactly(if is { ObjectSet::All } else { ObjectSet::Nothing });
                 Plan { when_true: when(*bool), when_false: when(!*bool) }
             }
             Expr::Not(of) => self.plan(*of).negated(),
@@ -179,19 +179,19 @@ impl<'a> Planner<'a> {
                 let plans: Vec<Plan> = operands.iter().map(|operand| self.plan(*operand)).collect();
                 let (when_true, when_false): (Vec<_>, Vec<_>) =
                     plans.into_iter().map(|plan| (plan.when_true, plan.when_false)).unzip();
-                Plan { when_true: Bounds::all_of(&when_true), when_false: Bounds::any_of(&when_false) }
+                Plan { when_true: SetBounds::all_of(&when_true), when_false: SetBounds::any_of(&when_false) }
             }
             Expr::Or(operands) => {
                 let plans: Vec<Plan> = operands.iter().map(|operand| self.plan(*operand)).collect();
                 let (when_true, when_false): (Vec<_>, Vec<_>) =
                     plans.into_iter().map(|plan| (plan.when_true, plan.when_false)).unzip();
-                Plan { when_true: Bounds::any_of(&when_true), when_false: Bounds::all_of(&when_false) }
+                Plan { when_true: SetBounds::any_of(&when_true), when_false: SetBounds::all_of(&when_false) }
             }
             Expr::Conditional(condition, then, otherwise) => {
                 let (condition, then, otherwise) = (self.plan(*condition), self.plan(*then), self.plan(*otherwise));
-                let choose = |then: Bounds, otherwise: Bounds| {
-                    let chosen = Bounds::all_of(&[condition.when_true.clone(), then]);
-                    Bounds::any_of(&[chosen, Bounds::all_of(&[condition.when_false.clone(), otherwise])])
+                let choose = |then: SetBounds, otherwise: SetBounds| {
+                    let chosen = SetBounds::all_of(&[condition.when_true.clone(), then]);
+                    SetBounds::any_of(&[chosen, SetBounds::all_of(&[condition.when_false.clone(), otherwise])])
                 };
                 Plan {
                     when_true: choose(then.when_true, otherwise.when_true),
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
                 match (self.prefix(id, arguments), self.place(*target)) {
                     (Some(prefix), Some(place)) if place.kind == IndexedKind::Text => {
                         let holds_on_blank = place.absent.starts_with(prefix);
-                        leaf_plan(&place, Test::StartsWith(prefix.to_owned()), holds_on_blank)
+                        leaf_plan(&place, IndexTest::StartsWith(prefix.to_owned()), holds_on_blank)
                     }
                     _ => Plan::rest(),
                 }
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
         match self.place(id) {
             Some(place) if place.kind == IndexedKind::Boolean && place.absent.is_empty() => {
                 let texts = |text: &str| {
-                    Bounds::exactly(ObjectSet::leaf(place.subject.clone(), Test::In(vec![text.to_owned()])))
+                    SetBounds::exactly(ObjectSet::leaf(place.subject.clone(), IndexTest::In(vec![text.to_owned()])))
                 };
                 Plan { when_true: texts("true"), when_false: texts("false") }
             }
@@ -243,7 +243,7 @@ impl<'a> Planner<'a> {
     fn prefix(&self, id: ExprId, arguments: &[ExprId]) -> Option<&'a str> {
         match (&self.program.checked[id.index()].meaning, arguments) {
             (Meaning::Call { function: Function::StartsWith, .. }, [argument]) => match self.expr(*argument) {
-                Expr::Literal(Literal::Text(text)) if !text.is_empty() => Some(text),
+                Expr::Literal(CelLiteral::Text(text)) if !text.is_empty() => Some(text),
                 _ => None,
             },
             _ => None,
@@ -261,7 +261,7 @@ impl<'a> Planner<'a> {
             return Plan::rest();
         };
         match self.test(operator, other, place.kind, &place) {
-            Some((Test::In(values), _)) if values.is_empty() => Plan::rest(),
+            Some((IndexTest::In(values), _)) if values.is_empty() => Plan::rest(),
             Some((test, holds_on_blank)) => leaf_plan(&place, test, holds_on_blank),
             None => Plan::rest(),
         }
@@ -298,9 +298,9 @@ impl<'a> Planner<'a> {
         other: ExprId,
         kind: IndexedKind,
         place: &Place<'_>,
-    ) -> Option<(Test, bool)> {
+    ) -> Option<(IndexTest, bool)> {
         use BinaryOperator as B;
-        let literals: Vec<&Literal> = match (operator, self.expr(other)) {
+        let literals: Vec<&CelLiteral> = match (operator, self.expr(other)) {
             (B::In, Expr::List(elements)) => {
                 let literal = |(id, is_optional): &(ExprId, bool)| match self.expr(*id) {
                     Expr::Literal(literal) if !is_optional => Some(literal),
@@ -316,7 +316,7 @@ impl<'a> Planner<'a> {
         if let (
             B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual,
             IndexedKind::Integer,
-            [Literal::Int(bound)],
+            [CelLiteral::Int(bound)],
         ) = (operator, kind, &literals[..])
         {
             // The text of an absent value is not an integer in any known index; one that is would be ambiguous.
@@ -324,10 +324,10 @@ impl<'a> Planner<'a> {
                 return None;
             }
             let test = match operator {
-                B::Less => Test::AtMost(bound.checked_sub(1)?),
-                B::LessOrEqual => Test::AtMost(*bound),
-                B::Greater => Test::AtLeast(bound.checked_add(1)?),
-                _ => Test::AtLeast(*bound),
+                B::Less => IndexTest::AtMost(bound.checked_sub(1)?),
+                B::LessOrEqual => IndexTest::AtMost(*bound),
+                B::Greater => IndexTest::AtLeast(bound.checked_add(1)?),
+                _ => IndexTest::AtLeast(*bound),
             };
             return Some((test, false));
         }
@@ -338,9 +338,9 @@ impl<'a> Planner<'a> {
         let mut values = Vec::with_capacity(literals.len());
         for literal in literals {
             let text = match (literal, kind) {
-                (Literal::Text(text), IndexedKind::Text) => text.to_string(),
-                (Literal::Int(int), IndexedKind::Integer) => int.to_string(),
-                (Literal::Bool(bool), IndexedKind::Boolean) => bool.to_string(),
+                (CelLiteral::Text(text), IndexedKind::Text) => text.to_string(),
+                (CelLiteral::Int(int), IndexedKind::Integer) => int.to_string(),
+                (CelLiteral::Bool(bool), IndexedKind::Boolean) => bool.to_string(),
                 _ => return None,
             };
             if text.is_empty() || text == place.absent {
@@ -352,14 +352,14 @@ impl<'a> Planner<'a> {
         }
         values.sort_unstable();
         values.dedup();
-        Some((Test::In(values), holds_on_blank))
+        Some((IndexTest::In(values), holds_on_blank))
     }
 
     /// `'a' in list` and `'key' in self.metadata.labels`; `None` if `right` is neither.
     fn contains(&self, left: ExprId, right: ExprId) -> Option<Plan> {
         let Expr::Literal(literal) = self.expr(left) else { return None };
         let mut steps = self.steps(right, None)?;
-        if let (Literal::Text(key), Some(())) = (literal, is_labels(&steps)) {
+        if let (CelLiteral::Text(key), Some(())) = (literal, is_labels(&steps)) {
             return Some(label_exists(key));
         }
         steps.push(Step::Each);
@@ -369,11 +369,13 @@ impl<'a> Planner<'a> {
         }
         let place = Place { subject, kind: path.kind, absent: &path.absent, is_certain: false, can_be_blank: true };
         let text = match (literal, path.kind) {
-            (Literal::Text(text), IndexedKind::Text) if !text.is_empty() && **text != path.absent => text.to_string(),
-            (Literal::Int(int), IndexedKind::Integer) => int.to_string(),
+            (CelLiteral::Text(text), IndexedKind::Text) if !text.is_empty() && **text != path.absent => {
+                text.to_string()
+            }
+            (CelLiteral::Int(int), IndexedKind::Integer) => int.to_string(),
             _ => return Some(Plan::rest()),
         };
-        let found = Bounds::exactly(ObjectSet::leaf(place.subject, Test::In(vec![text])));
+        let found = SetBounds::exactly(ObjectSet::leaf(place.subject, IndexTest::In(vec![text])));
         Some(Plan { when_false: found.clone().negated().at_most(), when_true: found })
     }
 
@@ -387,15 +389,15 @@ impl<'a> Planner<'a> {
             return label_exists(key);
         }
         let Some((subject, path)) = self.field(&steps) else { return Plan::rest() };
-        let blank = ObjectSet::leaf(subject, Test::In(vec![path.absent.clone()]));
+        let blank = ObjectSet::leaf(subject, IndexTest::In(vec![path.absent.clone()]));
         let can_be_blank = !path.absent.is_empty() || self.member_can_be_blank(of, field);
         let present = blank.clone().negated();
         Plan {
-            when_true: Bounds {
+            when_true: SetBounds {
                 at_least: present.clone(),
                 at_most: if can_be_blank { ObjectSet::All } else { present },
             },
-            when_false: Bounds {
+            when_false: SetBounds {
                 // Without the object around, `has` is an error.
                 at_least: if can_be_blank || !self.is_certain(of) { ObjectSet::Nothing } else { blank.clone() },
                 at_most: blank,
@@ -427,16 +429,16 @@ impl<'a> Planner<'a> {
     }
 
     /// The objects with some element for which a condition is `wanted`.
-    fn some(&self, id: ExprId, wanted: bool, scope: &Scope) -> Bounds {
+    fn some(&self, id: ExprId, wanted: bool, scope: &Scope) -> SetBounds {
         use BinaryOperator as B;
         match self.expr(id) {
             Expr::Not(of) => self.some(*of, !wanted, scope),
             Expr::And(operands) | Expr::Or(operands) => {
-                let found: Vec<Bounds> = operands.iter().map(|operand| self.some(*operand, wanted, scope)).collect();
+                let found: Vec<SetBounds> = operands.iter().map(|operand| self.some(*operand, wanted, scope)).collect();
                 // One operand decides a true `||` and a false `&&`. Otherwise all of them hold for the same element,
                 // which an index cannot tell.
                 let is_decided_by_one = matches!(self.expr(id), Expr::Or(_)) == wanted;
-                if is_decided_by_one { Bounds::any_of(&found) } else { Bounds::all_of(&found).at_most() }
+                if is_decided_by_one { SetBounds::any_of(&found) } else { SetBounds::all_of(&found).at_most() }
             }
             Expr::Binary(B::NotEqual, left, right) => self.some_compares(B::Equal, *left, *right, !wanted, scope),
             Expr::Binary(operator, left, right) => self.some_compares(*operator, *left, *right, wanted, scope),
@@ -445,12 +447,12 @@ impl<'a> Planner<'a> {
                     (Some(prefix), Some(place))
                         if place.kind == IndexedKind::Text && !place.absent.starts_with(prefix) =>
                     {
-                        Bounds::exactly(ObjectSet::leaf(place.subject, Test::StartsWith(prefix.to_owned())))
+                        SetBounds::exactly(ObjectSet::leaf(place.subject, IndexTest::StartsWith(prefix.to_owned())))
                     }
-                    _ => Bounds::unknown(),
+                    _ => SetBounds::unknown(),
                 }
             }
-            _ => Bounds::unknown(),
+            _ => SetBounds::unknown(),
         }
     }
 
@@ -461,21 +463,21 @@ impl<'a> Planner<'a> {
         right: ExprId,
         wanted: bool,
         scope: &Scope,
-    ) -> Bounds {
+    ) -> SetBounds {
         use BinaryOperator as B;
         let sides = self.sides(operator, left, right, |id| self.element(id, scope));
-        let Some((place, operator, other)) = sides else { return Bounds::unknown() };
+        let Some((place, operator, other)) = sides else { return SetBounds::unknown() };
         let operator = match (operator, wanted) {
             (operator, true) => operator,
             (B::Less, false) => B::GreaterOrEqual,
             (B::LessOrEqual, false) => B::Greater,
             (B::Greater, false) => B::LessOrEqual,
             (B::GreaterOrEqual, false) => B::Less,
-            (_, false) => return Bounds::unknown(),
+            (_, false) => return SetBounds::unknown(),
         };
         match self.test(operator, other, place.kind, &place) {
-            Some((test, false)) => Bounds::exactly(ObjectSet::leaf(place.subject, test)),
-            _ => Bounds::unknown(),
+            Some((test, false)) => SetBounds::exactly(ObjectSet::leaf(place.subject, test)),
+            _ => SetBounds::unknown(),
         }
     }
 
@@ -542,7 +544,7 @@ impl<'a> Planner<'a> {
                 Some(steps)
             }
             Expr::Index { of, key, is_optional: false } => match self.expr(*key) {
-                Expr::Literal(Literal::Text(key)) => {
+                Expr::Literal(CelLiteral::Text(key)) => {
                     let mut steps = self.steps(*of, scope)?;
                     steps.push(Step::Key(key.to_string()));
                     Some(steps)
@@ -592,35 +594,35 @@ fn is_labels(steps: &[Step]) -> Option<()> {
 
 /// The plan of a test that a label exists. Without any labels, it is an error.
 fn label_exists(key: &str) -> Plan {
-    let exists = Bounds::exactly(ObjectSet::leaf(Subject::Label(key.to_owned()), Test::Exists));
+    let exists = SetBounds::exactly(ObjectSet::leaf(Subject::Label(key.to_owned()), IndexTest::Exists));
     Plan { when_false: exists.clone().negated().at_most(), when_true: exists }
 }
 
 /// The plan of a test of one value. `holds_on_blank`: a value that has the text of an absent one may pass the test.
-fn leaf_plan(place: &Place<'_>, test: Test, holds_on_blank: bool) -> Plan {
+fn leaf_plan(place: &Place<'_>, test: IndexTest, holds_on_blank: bool) -> Plan {
     let passed = ObjectSet::leaf(place.subject.clone(), test);
     let failed = passed.clone().negated();
     if let Subject::Label(key) = &place.subject {
         // The index knows which labels are absent.
-        let exists = ObjectSet::leaf(Subject::Label(key.clone()), Test::Exists);
-        let when_false = Bounds::exactly(ObjectSet::all_of([exists, failed]));
-        return Plan { when_true: Bounds::exactly(passed), when_false };
+        let exists = ObjectSet::leaf(Subject::Label(key.clone()), IndexTest::Exists);
+        let when_false = SetBounds::exactly(ObjectSet::all_of([exists, failed]));
+        return Plan { when_true: SetBounds::exactly(passed), when_false };
     }
     if place.is_certain && !place.can_be_blank {
-        return Plan { when_true: Bounds::exactly(passed), when_false: Bounds::exactly(failed) };
+        return Plan { when_true: SetBounds::exactly(passed), when_false: SetBounds::exactly(failed) };
     }
-    let present = ObjectSet::leaf(place.subject.clone(), Test::In(vec![place.absent.to_owned()])).negated();
+    let present = ObjectSet::leaf(place.subject.clone(), IndexTest::In(vec![place.absent.to_owned()])).negated();
     let without_blank = |set: ObjectSet| ObjectSet::all_of([set, present.clone()]);
     if holds_on_blank {
         let certainly = without_blank(passed.clone());
         Plan {
-            when_false: Bounds { at_least: without_blank(failed), at_most: certainly.clone().negated() },
-            when_true: Bounds { at_least: certainly, at_most: passed },
+            when_false: SetBounds { at_least: without_blank(failed), at_most: certainly.clone().negated() },
+            when_true: SetBounds { at_least: certainly, at_most: passed },
         }
     } else {
         // Where null cannot be, the text of an absent value means an absent value, which is an error.
         let at_least = without_blank(failed.clone());
         let at_most = if place.can_be_blank { failed } else { at_least.clone() };
-        Plan { when_true: Bounds::exactly(passed), when_false: Bounds { at_least, at_most } }
+        Plan { when_true: SetBounds::exactly(passed), when_false: SetBounds { at_least, at_most } }
     }
 }

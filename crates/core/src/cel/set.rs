@@ -1,6 +1,6 @@
 //! Sets of objects as an index can find them, and bounds of the set of objects for which an expression is true.
 
-/// What a [`Requirement`] is about.
+/// What a [`IndexRequirement`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// metadata.name.
@@ -15,7 +15,7 @@ pub enum Subject {
 
 /// A test of the texts of a [`Subject`]. If there are several, some of them passes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum IndexTest {
     /// One of these, which are sorted and without repetition. The text of an absent value counts.
     In(Vec<String>),
     /// It begins with this, which is not empty.
@@ -30,11 +30,11 @@ pub enum Test {
 
 /// A leaf of an [`ObjectSet`]: the objects whose subject passes the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
+pub struct IndexRequirement {
     /// The subject.
     pub subject: Subject,
     /// The test.
-    pub test: Test,
+    pub test: IndexTest,
 }
 
 /// A set of objects.
@@ -45,7 +45,7 @@ pub enum ObjectSet {
     /// No object.
     Nothing,
     /// Those that meet a requirement.
-    Leaf(Requirement),
+    Leaf(IndexRequirement),
     /// All but those of a set.
     Not(Box<ObjectSet>),
     /// Those in each of two or more sets.
@@ -55,8 +55,8 @@ pub enum ObjectSet {
 }
 
 impl ObjectSet {
-    pub(super) fn leaf(subject: Subject, test: Test) -> ObjectSet {
-        ObjectSet::Leaf(Requirement { subject, test })
+    pub(super) fn leaf(subject: Subject, test: IndexTest) -> ObjectSet {
+        ObjectSet::Leaf(IndexRequirement { subject, test })
     }
 
     /// The objects that are not in the set.
@@ -108,7 +108,7 @@ impl ObjectSet {
     }
 
     /// Whether an object is in the set; `meets` decides for each leaf.
-    pub fn has(&self, meets: &impl Fn(&Requirement) -> bool) -> bool {
+    pub fn has(&self, meets: &impl Fn(&IndexRequirement) -> bool) -> bool {
         match self {
             ObjectSet::All => true,
             ObjectSet::Nothing => false,
@@ -122,21 +122,21 @@ impl ObjectSet {
 
 /// A set between two others that are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct SetBounds {
     /// Each of these is in the set.
     pub at_least: ObjectSet,
     /// No other is in the set.
     pub at_most: ObjectSet,
 }
 
-impl Bounds {
+impl SetBounds {
     /// Nothing is known.
-    pub(super) fn unknown() -> Bounds {
-        Bounds { at_least: ObjectSet::Nothing, at_most: ObjectSet::All }
+    pub(super) fn unknown() -> SetBounds {
+        SetBounds { at_least: ObjectSet::Nothing, at_most: ObjectSet::All }
     }
 
-    pub(super) fn exactly(set: ObjectSet) -> Bounds {
-        Bounds { at_least: set.clone(), at_most: set }
+    pub(super) fn exactly(set: ObjectSet) -> SetBounds {
+        SetBounds { at_least: set.clone(), at_most: set }
     }
 
     /// Whether the set itself is known, so that no object needs to be evaluated. An index can find out that both bounds
@@ -145,27 +145,27 @@ impl Bounds {
         self.at_least == self.at_most
     }
 
-    pub(super) fn all_of(bounds: &[Bounds]) -> Bounds {
-        Bounds {
+    pub(super) fn all_of(bounds: &[SetBounds]) -> SetBounds {
+        SetBounds {
             at_least: ObjectSet::all_of(bounds.iter().map(|bounds| bounds.at_least.clone())),
             at_most: ObjectSet::all_of(bounds.iter().map(|bounds| bounds.at_most.clone())),
         }
     }
 
-    pub(super) fn any_of(bounds: &[Bounds]) -> Bounds {
-        Bounds {
+    pub(super) fn any_of(bounds: &[SetBounds]) -> SetBounds {
+        SetBounds {
             at_least: ObjectSet::any_of(bounds.iter().map(|bounds| bounds.at_least.clone())),
             at_most: ObjectSet::any_of(bounds.iter().map(|bounds| bounds.at_most.clone())),
         }
     }
 
     /// The bounds of the objects that are not in the set.
-    pub(super) fn negated(self) -> Bounds {
-        Bounds { at_least: self.at_most.negated(), at_most: self.at_least.negated() }
+    pub(super) fn negated(self) -> SetBounds {
+        SetBounds { at_least: self.at_most.negated(), at_most: self.at_least.negated() }
     }
 
     /// The bounds without the lower one.
-    pub(super) fn at_most(self) -> Bounds {
-        Bounds { at_least: ObjectSet::Nothing, at_most: self.at_most }
+    pub(super) fn at_most(self) -> SetBounds {
+        SetBounds { at_least: ObjectSet::Nothing, at_most: self.at_most }
     }
 }

@@ -4,36 +4,36 @@ use regex::Regex;
 
 use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
 use super::function::Function;
-use super::meter::Meter;
+use super::meter::CostMeter;
 use super::pattern;
-use super::value::{List, Text, Value};
+use super::value::{CelValue, ListValue, Text};
 
 /// The cost of compiling a pattern that is not a literal, for each of its bytes.
 const COMPILE: u64 = 20;
 
 /// Evaluates a function whose first argument is a text.
 pub(super) fn call<'a>(
-    meter: &mut Meter,
+    meter: &mut CostMeter,
     function: Function,
     text: &Text<'a>,
-    rest: &[Value<'a>],
+    rest: &[CelValue<'a>],
     compiled: Option<&Regex>,
 ) -> Evaluated<'a> {
     use Function as F;
     match (function, rest) {
-        (F::Contains, [Value::Text(part)]) => {
+        (F::Contains, [CelValue::Text(part)]) => {
             meter.read(text.len().max(1))?;
-            Ok(Value::Bool(text.contains(&**part)))
+            Ok(CelValue::Bool(text.contains(&**part)))
         }
-        (F::StartsWith, [Value::Text(part)]) => {
+        (F::StartsWith, [CelValue::Text(part)]) => {
             meter.read(part.len().max(1))?;
-            Ok(Value::Bool(text.starts_with(&**part)))
+            Ok(CelValue::Bool(text.starts_with(&**part)))
         }
-        (F::EndsWith, [Value::Text(part)]) => {
+        (F::EndsWith, [CelValue::Text(part)]) => {
             meter.read(part.len().max(1))?;
-            Ok(Value::Bool(text.ends_with(&**part)))
+            Ok(CelValue::Bool(text.ends_with(&**part)))
         }
-        (F::Matches | F::Find | F::FindAll, [Value::Text(pattern), rest @ ..]) => {
+        (F::Matches | F::Find | F::FindAll, [CelValue::Text(pattern), rest @ ..]) => {
             let made;
             let regex = match compiled {
                 Some(regex) => regex,
@@ -45,39 +45,41 @@ pub(super) fn call<'a>(
             };
             match_text(meter, function, text, pattern, regex, rest)
         }
-        (F::CharAt, [Value::Int(index)]) => {
+        (F::CharAt, [CelValue::Int(index)]) => {
             meter.read(text.len())?;
             let count = text.chars().count();
             match usize::try_from(*index) {
-                Ok(index) if index == count => Ok(Value::text("")),
+                Ok(index) if index == count => Ok(CelValue::text("")),
                 Ok(index) if index < count => {
-                    Ok(Value::text(text.chars().nth(index).map_or(String::new(), String::from)))
+                    Ok(CelValue::text(text.chars().nth(index).map_or(String::new(), String::from)))
                 }
                 _ => other(format!("index out of range: {index}")),
             }
         }
-        (F::IndexOf, [Value::Text(part)]) => index_of(meter, text, part, 0),
-        (F::IndexOf, [Value::Text(part), Value::Int(from)]) => index_of(meter, text, part, *from),
-        (F::LastIndexOf, [Value::Text(part)]) => last_index_of(meter, text, part, None),
-        (F::LastIndexOf, [Value::Text(part), Value::Int(from)]) => last_index_of(meter, text, part, Some(*from)),
+        (F::IndexOf, [CelValue::Text(part)]) => index_of(meter, text, part, 0),
+        (F::IndexOf, [CelValue::Text(part), CelValue::Int(from)]) => index_of(meter, text, part, *from),
+        (F::LastIndexOf, [CelValue::Text(part)]) => last_index_of(meter, text, part, None),
+        (F::LastIndexOf, [CelValue::Text(part), CelValue::Int(from)]) => last_index_of(meter, text, part, Some(*from)),
         (F::LowerAscii, []) => {
             meter.make_text(text.len())?;
-            Ok(Value::text(text.to_ascii_lowercase()))
+            Ok(CelValue::text(text.to_ascii_lowercase()))
         }
         (F::UpperAscii, []) => {
             meter.make_text(text.len())?;
-            Ok(Value::text(text.to_ascii_uppercase()))
+            Ok(CelValue::text(text.to_ascii_uppercase()))
         }
         (F::Trim, []) => {
             meter.make_text(text.len())?;
-            Ok(Value::text(text.trim()))
+            Ok(CelValue::text(text.trim()))
         }
-        (F::Replace, [Value::Text(from), Value::Text(to)]) => replace(meter, text, from, to, -1),
-        (F::Replace, [Value::Text(from), Value::Text(to), Value::Int(most)]) => replace(meter, text, from, to, *most),
-        (F::Split, [Value::Text(separator)]) => split(meter, text, separator, -1),
-        (F::Split, [Value::Text(separator), Value::Int(most)]) => split(meter, text, separator, *most),
-        (F::Substring, [Value::Int(from)]) => substring(meter, text, *from, None),
-        (F::Substring, [Value::Int(from), Value::Int(to)]) => substring(meter, text, *from, Some(*to)),
+        (F::Replace, [CelValue::Text(from), CelValue::Text(to)]) => replace(meter, text, from, to, -1),
+        (F::Replace, [CelValue::Text(from), CelValue::Text(to), CelValue::Int(most)]) => {
+            replace(meter, text, from, to, *most)
+        }
+        (F::Split, [CelValue::Text(separator)]) => split(meter, text, separator, -1),
+        (F::Split, [CelValue::Text(separator), CelValue::Int(most)]) => split(meter, text, separator, *most),
+        (F::Substring, [CelValue::Int(from)]) => substring(meter, text, *from, None),
+        (F::Substring, [CelValue::Int(from), CelValue::Int(to)]) => substring(meter, text, *from, Some(*to)),
         (F::Quote, []) => quote(meter, text),
         _ => no_overload(),
     }
@@ -85,26 +87,26 @@ pub(super) fn call<'a>(
 
 /// `matches`, `find` and `findAll` with a compiled pattern.
 fn match_text<'a>(
-    meter: &mut Meter,
+    meter: &mut CostMeter,
     function: Function,
     text: &str,
     pattern: &str,
     regex: &Regex,
-    rest: &[Value<'a>],
+    rest: &[CelValue<'a>],
 ) -> Evaluated<'a> {
     // As upstream: a pattern has a part for each four of its bytes, and each may look at the whole text.
     let cost = (text.len() as u64 + 1).div_ceil(10).saturating_mul((pattern.len() as u64).div_ceil(4).max(1));
     meter.charge(cost)?;
     match (function, rest) {
-        (Function::Matches, []) => Ok(Value::Bool(regex.is_match(text))),
+        (Function::Matches, []) => Ok(CelValue::Bool(regex.is_match(text))),
         (Function::Find, []) => {
             let found = regex.find(text).map_or("", |found| found.as_str());
             meter.make_text(found.len())?;
-            Ok(Value::text(found))
+            Ok(CelValue::text(found))
         }
-        (Function::FindAll, [] | [Value::Int(_)]) => {
+        (Function::FindAll, [] | [CelValue::Int(_)]) => {
             let most = match rest {
-                [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
+                [CelValue::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
                 _ => usize::MAX,
             };
             let mut found = Vec::new();
@@ -113,9 +115,9 @@ fn match_text<'a>(
                 meter.charge(1 + (text.len() - part.start()) as u64 / 64)?;
                 meter.make_values(1)?;
                 meter.make_text(part.len())?;
-                found.push(Value::text(part.as_str()));
+                found.push(CelValue::text(part.as_str()));
             }
-            Ok(Value::list(found))
+            Ok(CelValue::list(found))
         }
         _ => no_overload(),
     }
@@ -126,30 +128,30 @@ fn characters(text: &str, byte: usize) -> i64 {
     i64::try_from(text[..byte].chars().count()).unwrap_or(i64::MAX)
 }
 
-fn index_of<'a>(meter: &mut Meter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
+fn index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
     meter.read(text.len().max(1))?;
     if part.is_empty() {
-        return Ok(Value::Int(from));
+        return Ok(CelValue::Int(from));
     }
     let Ok(from) = usize::try_from(from) else { return other(format!("index out of range: {from}")) };
     let start = text.char_indices().nth(from).map(|(byte, _)| byte);
     let found = start.and_then(|start| text[start..].find(part).map(|found| start + found));
-    Ok(Value::Int(found.map_or(-1, |found| characters(text, found))))
+    Ok(CelValue::Int(found.map_or(-1, |found| characters(text, found))))
 }
 
 /// `from`: the last position at which the part may begin.
-fn last_index_of<'a>(meter: &mut Meter, text: &str, part: &str, from: Option<i64>) -> Evaluated<'a> {
+fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option<i64>) -> Evaluated<'a> {
     meter.read(text.len().max(1))?;
     let count = text.chars().count();
     if part.is_empty() {
-        return Ok(Value::Int(from.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX))));
+        return Ok(CelValue::Int(from.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX))));
     }
     let end = match from {
         None => text.len(),
         Some(from) => {
             let Ok(from) = usize::try_from(from) else { return other(format!("index out of range: {from}")) };
             if from >= count {
-                return Ok(Value::Int(-1));
+                return Ok(CelValue::Int(-1));
             }
             let start = text.char_indices().nth(from).map_or(text.len(), |(byte, _)| byte);
             // A part of another length in bytes may begin at `start`, so its end may be within a character.
@@ -160,25 +162,25 @@ fn last_index_of<'a>(meter: &mut Meter, text: &str, part: &str, from: Option<i64
             end
         }
     };
-    Ok(Value::Int(text[..end].rfind(part).map_or(-1, |found| characters(text, found))))
+    Ok(CelValue::Int(text[..end].rfind(part).map_or(-1, |found| characters(text, found))))
 }
 
 /// Replaces the first `most` occurrences; all if it is negative.
-fn replace<'a>(meter: &mut Meter, text: &str, from: &str, to: &str, most: i64) -> Evaluated<'a> {
+fn replace<'a>(meter: &mut CostMeter, text: &str, from: &str, to: &str, most: i64) -> Evaluated<'a> {
     meter.read(text.len().max(1))?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let count = text.matches(from).take(most).count();
     let length = text.len() - count * from.len();
     // The length is counted before the text is made: a short part can be replaced by a long one many times.
     meter.make_text(length.saturating_add(count.saturating_mul(to.len())))?;
-    Ok(Value::text(text.replacen(from, to, count)))
+    Ok(CelValue::text(text.replacen(from, to, count)))
 }
 
 /// Splits into at most `most` parts; no bound if it is negative.
-fn split<'a>(meter: &mut Meter, text: &str, separator: &str, most: i64) -> Evaluated<'a> {
+fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> Evaluated<'a> {
     meter.read(text.len().max(1) * 2)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut parts: Vec<Value<'a>> = Vec::new();
+    let mut parts: Vec<CelValue<'a>> = Vec::new();
     let mut rest = text;
     while parts.len() < most {
         let is_last = parts.len() + 1 == most;
@@ -201,24 +203,24 @@ fn split<'a>(meter: &mut Meter, text: &str, separator: &str, most: i64) -> Evalu
         }
         meter.make_values(1)?;
         meter.make_text(part.len())?;
-        parts.push(Value::text(part));
+        parts.push(CelValue::text(part));
         match after {
             Some(after) => rest = after,
             None => break,
         }
     }
-    Ok(Value::list(parts))
+    Ok(CelValue::list(parts))
 }
 
 /// The characters from `from` up to `to`, without it.
-fn substring<'a>(meter: &mut Meter, text: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
+fn substring<'a>(meter: &mut CostMeter, text: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
     meter.make_text(text.len())?;
     let count = text.chars().count();
     let to = to.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX));
     let range = (usize::try_from(from), usize::try_from(to));
     match range {
         (Ok(start), Ok(end)) if start <= end && end <= count => {
-            Ok(Value::text(text.chars().skip(start).take(end - start).collect::<String>()))
+            Ok(CelValue::text(text.chars().skip(start).take(end - start).collect::<String>()))
         }
         (Ok(start), Ok(end)) if end <= count && start <= count => {
             other(format!("invalid substring range. start: {start}, end: {end}"))
@@ -228,7 +230,7 @@ fn substring<'a>(meter: &mut Meter, text: &str, from: i64, to: Option<i64>) -> E
 }
 
 /// The text as a literal in double quotes.
-fn quote<'a>(meter: &mut Meter, text: &str) -> Evaluated<'a> {
+fn quote<'a>(meter: &mut CostMeter, text: &str) -> Evaluated<'a> {
     meter.make_text(text.len() * 2 + 2)?;
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -247,25 +249,25 @@ fn quote<'a>(meter: &mut Meter, text: &str) -> Evaluated<'a> {
         }
     }
     quoted.push('"');
-    Ok(Value::text(quoted))
+    Ok(CelValue::text(quoted))
 }
 
 /// The texts of a list with a separator between them.
-pub(super) fn join<'a>(meter: &mut Meter, list: &List<'a>, separator: &str) -> Evaluated<'a> {
+pub(super) fn join<'a>(meter: &mut CostMeter, list: &ListValue<'a>, separator: &str) -> Evaluated<'a> {
     let mut joined = String::new();
     for (index, element) in list.elements().enumerate() {
-        let Value::Text(text) = element? else { return no_overload::<Value<'a>>() };
+        let CelValue::Text(text) = element? else { return no_overload::<CelValue<'a>>() };
         let separator = if index == 0 { "" } else { separator };
         meter.charge(1)?;
         meter.make_text(text.len() + separator.len())?;
         joined.push_str(separator);
         joined.push_str(&text);
     }
-    Ok(Value::text(joined))
+    Ok(CelValue::text(joined))
 }
 
 /// The number of characters.
-pub(super) fn size(meter: &mut Meter, text: &str) -> Result<i64, Failure> {
+pub(super) fn size(meter: &mut CostMeter, text: &str) -> Result<i64, Failure> {
     // Upstream counts one, because Go counts fast.
     meter.charge(1 + text.len() as u64 / 64)?;
     Ok(i64::try_from(text.chars().count()).unwrap_or(i64::MAX))

@@ -43,7 +43,7 @@ impl From<String> for Text<'_> {
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum CelValue<'a> {
     Null,
     Bool(bool),
     Int(i64),
@@ -51,14 +51,14 @@ pub(super) enum Value<'a> {
     Double(f64),
     Text(Text<'a>),
     Bytes(Arc<[u8]>),
-    List(List<'a>),
+    List(ListValue<'a>),
     Map(Map<'a>),
     Timestamp(Timestamp),
     /// Nanoseconds.
     Duration(i64),
     /// The name of a type.
     Type(&'static str),
-    Optional(Option<Arc<Value<'a>>>),
+    Optional(Option<Arc<CelValue<'a>>>),
     Quantity(Quantity),
     Ip(IpAddr),
     /// An address and the number of its leading bits that count.
@@ -67,16 +67,16 @@ pub(super) enum Value<'a> {
 
 /// A list: one of the object, or a new one.
 #[derive(Clone, Debug)]
-pub(super) enum List<'a> {
+pub(super) enum ListValue<'a> {
     Json { json: Json<'a>, element: &'a CelType },
-    Built(Arc<[Value<'a>]>),
+    Built(Arc<[CelValue<'a>]>),
 }
 
 /// A map: an object within the object, or a new one.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
     Json { json: Json<'a>, of: &'a CelType },
-    Built(Arc<BTreeMap<MapKey<'a>, (Value<'a>, Value<'a>)>>),
+    Built(Arc<BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>>),
 }
 
 /// A key of a map. Integers of both types are equal when their values are.
@@ -87,29 +87,33 @@ pub(super) enum MapKey<'a> {
     Text(Cow<'a, str>),
 }
 
-impl<'a> Value<'a> {
+impl<'a> CelValue<'a> {
     /// A new text.
-    pub(super) fn text(text: impl Into<String>) -> Value<'a> {
-        Value::Text(text.into().into())
+    pub(super) fn text(text: impl Into<String>) -> CelValue<'a> {
+        CelValue::Text(text.into().into())
     }
 
     /// A new list.
-    pub(super) fn list(elements: Vec<Value<'a>>) -> Value<'a> {
-        Value::List(List::Built(elements.into()))
+    pub(super) fn list(elements: Vec<CelValue<'a>>) -> CelValue<'a> {
+        CelValue::List(ListValue::Built(elements.into()))
     }
 
     /// A value of the object, which has a declared type or [`CelType::Dyn`].
     ///
     /// # Errors
     /// The value does not have its declared type. This is possible only for an object that is older than its schema.
-    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> Result<Value<'a>, Failure> {
+    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> Result<CelValue<'a>, Failure> {
         match json.kind() {
             NodeKind::List => match declared {
-                CelType::Dyn | CelType::List(_) => Ok(Value::List(List::Json { json, element: declared.element() })),
+                CelType::Dyn | CelType::List(_) => {
+                    Ok(CelValue::List(ListValue::Json { json, element: declared.element() }))
+                }
                 _ => Err(mismatch(declared)),
             },
             NodeKind::Map => match declared {
-                CelType::Dyn | CelType::Map(_) | CelType::Object(_) => Ok(Value::Map(Map::Json { json, of: declared })),
+                CelType::Dyn | CelType::Map(_) | CelType::Object(_) => {
+                    Ok(CelValue::Map(Map::Json { json, of: declared }))
+                }
                 _ => Err(mismatch(declared)),
             },
             NodeKind::Scalar => scalar(json, declared),
@@ -119,22 +123,22 @@ impl<'a> Value<'a> {
     /// The name of the value's type, as `type()` and messages have it.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
-            Value::Null => "null_type",
-            Value::Bool(_) => "bool",
-            Value::Int(_) => "int",
-            Value::Uint(_) => "uint",
-            Value::Double(_) => "double",
-            Value::Text(_) => "string",
-            Value::Bytes(_) => "bytes",
-            Value::List(_) => "list",
-            Value::Map(_) => "map",
-            Value::Timestamp(_) => "google.protobuf.Timestamp",
-            Value::Duration(_) => "google.protobuf.Duration",
-            Value::Type(_) => "type",
-            Value::Optional(_) => "optional_type",
-            Value::Quantity(_) => "kubernetes.Quantity",
-            Value::Ip(_) => "net.IP",
-            Value::Cidr(..) => "net.CIDR",
+            CelValue::Null => "null_type",
+            CelValue::Bool(_) => "bool",
+            CelValue::Int(_) => "int",
+            CelValue::Uint(_) => "uint",
+            CelValue::Double(_) => "double",
+            CelValue::Text(_) => "string",
+            CelValue::Bytes(_) => "bytes",
+            CelValue::List(_) => "list",
+            CelValue::Map(_) => "map",
+            CelValue::Timestamp(_) => "google.protobuf.Timestamp",
+            CelValue::Duration(_) => "google.protobuf.Duration",
+            CelValue::Type(_) => "type",
+            CelValue::Optional(_) => "optional_type",
+            CelValue::Quantity(_) => "kubernetes.Quantity",
+            CelValue::Ip(_) => "net.IP",
+            CelValue::Cidr(..) => "net.CIDR",
         }
     }
 
@@ -142,28 +146,28 @@ impl<'a> Value<'a> {
     /// integer, as in cel-go.
     pub(super) fn as_key(&self) -> Option<MapKey<'a>> {
         match self {
-            Value::Bool(bool) => Some(MapKey::Bool(*bool)),
-            Value::Int(int) => Some(MapKey::Int(i128::from(*int))),
-            Value::Uint(uint) => Some(MapKey::Int(i128::from(*uint))),
-            Value::Double(double) if double.fract() == 0.0 && double.abs() < 1e19 => {
+            CelValue::Bool(bool) => Some(MapKey::Bool(*bool)),
+            CelValue::Int(int) => Some(MapKey::Int(i128::from(*int))),
+            CelValue::Uint(uint) => Some(MapKey::Int(i128::from(*uint))),
+            CelValue::Double(double) if double.fract() == 0.0 && double.abs() < 1e19 => {
                 // Within the range of i128, and without a fraction, so the conversion is exact.
                 let int = *double as i128;
                 Some(MapKey::Int(int))
             }
-            Value::Text(Text::Borrowed(text)) => Some(MapKey::Text(Cow::Borrowed(text))),
-            Value::Text(Text::Shared(text)) => Some(MapKey::Text(Cow::Owned(text.to_string()))),
-            Value::Null
-            | Value::Double(_)
-            | Value::Bytes(_)
-            | Value::List(_)
-            | Value::Map(_)
-            | Value::Timestamp(_)
-            | Value::Duration(_)
-            | Value::Type(_)
-            | Value::Optional(_)
-            | Value::Quantity(_)
-            | Value::Ip(_)
-            | Value::Cidr(..) => None,
+            CelValue::Text(Text::Borrowed(text)) => Some(MapKey::Text(Cow::Borrowed(text))),
+            CelValue::Text(Text::Shared(text)) => Some(MapKey::Text(Cow::Owned(text.to_string()))),
+            CelValue::Null
+            | CelValue::Double(_)
+            | CelValue::Bytes(_)
+            | CelValue::List(_)
+            | CelValue::Map(_)
+            | CelValue::Timestamp(_)
+            | CelValue::Duration(_)
+            | CelValue::Type(_)
+            | CelValue::Optional(_)
+            | CelValue::Quantity(_)
+            | CelValue::Ip(_)
+            | CelValue::Cidr(..) => None,
         }
     }
 }
@@ -174,87 +178,87 @@ fn mismatch(declared: &CelType) -> Failure {
 }
 
 /// A string, number, boolean or null of the object.
-fn scalar<'a>(json: Json<'a>, declared: &CelType) -> Result<Value<'a>, Failure> {
+fn scalar<'a>(json: Json<'a>, declared: &CelType) -> Result<CelValue<'a>, Failure> {
     let bytes = json.bytes().unwrap_or(b"null");
     let value = match bytes {
-        b"null" => return Ok(Value::Null),
-        b"true" => Value::Bool(true),
-        b"false" => Value::Bool(false),
+        b"null" => return Ok(CelValue::Null),
+        b"true" => CelValue::Bool(true),
+        b"false" => CelValue::Bool(false),
         [b'"', ..] => match json.as_str() {
-            Some(Cow::Borrowed(text)) => Value::Text(Text::Borrowed(text)),
-            Some(Cow::Owned(text)) => Value::text(text),
+            Some(Cow::Borrowed(text)) => CelValue::Text(Text::Borrowed(text)),
+            Some(Cow::Owned(text)) => CelValue::text(text),
             None => return Err(mismatch(declared)),
         },
         _ => {
             let number = std::str::from_utf8(bytes).map_err(|_| mismatch(declared))?;
             match number.parse::<i64>() {
-                Ok(int) => Value::Int(int),
-                Err(_) => Value::Double(number.parse().map_err(|_| mismatch(declared))?),
+                Ok(int) => CelValue::Int(int),
+                Err(_) => CelValue::Double(number.parse().map_err(|_| mismatch(declared))?),
             }
         }
     };
     match (declared, value) {
         (CelType::Dyn, value)
-        | (CelType::Bool, value @ Value::Bool(_))
-        | (CelType::Int, value @ Value::Int(_))
-        | (CelType::Double, value @ Value::Double(_))
-        | (CelType::Text { .. }, value @ Value::Text(_)) => Ok(value),
-        (CelType::Double, Value::Int(int)) => Ok(Value::Double(int as f64)),
-        (CelType::Timestamp, Value::Text(text)) => {
+        | (CelType::Bool, value @ CelValue::Bool(_))
+        | (CelType::Int, value @ CelValue::Int(_))
+        | (CelType::Double, value @ CelValue::Double(_))
+        | (CelType::Text { .. }, value @ CelValue::Text(_)) => Ok(value),
+        (CelType::Double, CelValue::Int(int)) => Ok(CelValue::Double(int as f64)),
+        (CelType::Timestamp, CelValue::Text(text)) => {
             let time = time::parse_timestamp(&text).or_else(|| time::parse_date(&text));
-            time.map(Value::Timestamp).ok_or_else(|| mismatch(declared))
+            time.map(CelValue::Timestamp).ok_or_else(|| mismatch(declared))
         }
-        (CelType::Duration, Value::Text(text)) => {
-            time::parse_duration(&text).map(Value::Duration).ok_or_else(|| mismatch(declared))
+        (CelType::Duration, CelValue::Text(text)) => {
+            time::parse_duration(&text).map(CelValue::Duration).ok_or_else(|| mismatch(declared))
         }
-        (CelType::Bytes, Value::Text(text)) => {
+        (CelType::Bytes, CelValue::Text(text)) => {
             use base64::Engine as _;
             let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
-            decoded.map(|bytes| Value::Bytes(bytes.into())).map_err(|_| mismatch(declared))
+            decoded.map(|bytes| CelValue::Bytes(bytes.into())).map_err(|_| mismatch(declared))
         }
         _ => Err(mismatch(declared)),
     }
 }
 
-impl<'a> List<'a> {
+impl<'a> ListValue<'a> {
     /// The number of elements, and the work of counting them in elements.
     pub(super) fn count(&self) -> (usize, usize) {
         match self {
-            List::Json { json, .. } => {
+            ListValue::Json { json, .. } => {
                 let count = json.count();
                 (count, count)
             }
-            List::Built(elements) => (elements.len(), 0),
+            ListValue::Built(elements) => (elements.len(), 0),
         }
     }
 
     /// The element at an index; `None` if there is none. The second is the number of elements that were passed.
-    pub(super) fn get(&self, index: i64) -> (Option<Result<Value<'a>, Failure>>, usize) {
+    pub(super) fn get(&self, index: i64) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
         let Ok(index) = usize::try_from(index) else { return (None, 0) };
         match self {
-            List::Json { json, element } => {
+            ListValue::Json { json, element } => {
                 // Elements are linked: `nth` passes those before.
                 let mut passed = 0;
                 for item in json.items() {
                     if passed == index {
-                        return (Some(Value::of_json(item, element)), passed);
+                        return (Some(CelValue::of_json(item, element)), passed);
                     }
                     passed += 1;
                 }
                 (None, passed)
             }
-            List::Built(elements) => (elements.get(index).cloned().map(Ok), 0),
+            ListValue::Built(elements) => (elements.get(index).cloned().map(Ok), 0),
         }
     }
 
     /// The elements in order.
     pub(super) fn elements(&self) -> Elements<'a> {
         match self {
-            List::Json { json, element } => {
+            ListValue::Json { json, element } => {
                 let element = *element;
-                Box::new(json.items().map(move |item| Value::of_json(item, element)))
+                Box::new(json.items().map(move |item| CelValue::of_json(item, element)))
             }
-            List::Built(elements) => {
+            ListValue::Built(elements) => {
                 let elements = elements.clone();
                 Box::new((0..elements.len()).filter_map(move |index| elements.get(index).cloned().map(Ok)))
             }
@@ -263,10 +267,10 @@ impl<'a> List<'a> {
 }
 
 /// The elements of a list; an element that does not have its declared type is an error.
-pub(super) type Elements<'a> = Box<dyn Iterator<Item = Result<Value<'a>, Failure>> + 'a>;
+pub(super) type Elements<'a> = Box<dyn Iterator<Item = Result<CelValue<'a>, Failure>> + 'a>;
 
 /// The entries of a map: keys and values.
-pub(super) type Entries<'a> = Box<dyn Iterator<Item = Result<(Value<'a>, Value<'a>), Failure>> + 'a>;
+pub(super) type Entries<'a> = Box<dyn Iterator<Item = Result<(CelValue<'a>, CelValue<'a>), Failure>> + 'a>;
 
 impl<'a> Map<'a> {
     /// The number of entries, and the work of counting them in entries.
@@ -281,12 +285,12 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key; `None` if there is none. The second is the number of entries that were passed.
-    pub(super) fn get(&self, key: &MapKey<'_>) -> (Option<Result<Value<'a>, Failure>>, usize) {
+    pub(super) fn get(&self, key: &MapKey<'_>) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
         match self {
             Map::Json { json, of } => {
                 let MapKey::Text(key) = key else { return (None, 0) };
                 let (found, passed) = json.find(key);
-                (found.is_present().then(|| Value::of_json(found, of.value_at(key))), passed)
+                (found.is_present().then(|| CelValue::of_json(found, of.value_at(key))), passed)
             }
             Map::Built(entries) => (entries.get(key).map(|(_, value)| Ok(value.clone())), 0),
         }
@@ -298,12 +302,12 @@ impl<'a> Map<'a> {
             Map::Json { json, of } => {
                 let of = *of;
                 Box::new(json.members().map(move |(key, value)| {
-                    let value = Value::of_json(value, of.value_at(&key))?;
+                    let value = CelValue::of_json(value, of.value_at(&key))?;
                     let key = match key {
                         Cow::Borrowed(key) => Text::Borrowed(key),
                         Cow::Owned(key) => key.into(),
                     };
-                    Ok((Value::Text(key), value))
+                    Ok((CelValue::Text(key), value))
                 }))
             }
             Map::Built(entries) => {
@@ -317,13 +321,13 @@ impl<'a> Map<'a> {
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
             Map::Json { json, .. } => Box::new(json.members().map(|(key, _)| {
-                Ok(Value::Text(match key {
+                Ok(CelValue::Text(match key {
                     Cow::Borrowed(key) => Text::Borrowed(key),
                     Cow::Owned(key) => key.into(),
                 }))
             })),
             Map::Built(entries) => {
-                let keys: Vec<Value<'a>> = entries.values().map(|(key, _)| key.clone()).collect();
+                let keys: Vec<CelValue<'a>> = entries.values().map(|(key, _)| key.clone()).collect();
                 Box::new(keys.into_iter().map(Ok))
             }
         }

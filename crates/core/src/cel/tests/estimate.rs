@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::{CelType, Indexed, IndexedKind, IndexedPath, Program};
+use super::super::{CelProgram, CelType, Indexed, IndexedKind, IndexedPath};
 
-fn compile(text: &str) -> Program {
-    Program::compile(text, &Arc::new(CelType::Dyn)).unwrap()
+fn compile(text: &str) -> CelProgram {
+    CelProgram::compile(text, &Arc::new(CelType::Dyn)).unwrap()
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn bounds_of_the_schema_lower_the_estimate() {
     };
     let cost = |most| {
         let kind = Arc::new(CelType::of_resource(&schema(most)));
-        Program::compile("self.l.all(a, self.l.exists(b, a == b))", &kind).unwrap().estimated_cost()
+        CelProgram::compile("self.l.all(a, self.l.exists(b, a == b))", &kind).unwrap().estimated_cost()
     };
     assert!(cost(5) * 50 < cost(50), "{} and {}", cost(5), cost(50));
     assert!(cost(5) < compile("self.l.all(a, self.l.exists(b, a == b))").estimated_cost());

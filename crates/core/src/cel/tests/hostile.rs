@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::{CelType, Evaluation, EvaluationError, MAX_LENGTH, MAX_LEVELS, MAX_NESTING, Program};
+use super::super::{CelEvaluation, CelProgram, CelType, EvaluationError, MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 
 /// Half of the stack that threads have by default. Frames of builds without optimization are several times larger.
 const STACK: usize = 1 << 20;
@@ -16,11 +16,11 @@ fn with_small_stack(test: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(STACK).spawn(test).unwrap().join().unwrap();
 }
 
-fn compile(text: &str) -> Result<Program, String> {
-    Program::compile(text, &Arc::new(CelType::Dyn)).map_err(|error| error.message)
+fn compile(text: &str) -> Result<CelProgram, String> {
+    CelProgram::compile(text, &Arc::new(CelType::Dyn)).map_err(|error| error.message)
 }
 
-fn evaluate(text: &str, object: &str, limit: u64) -> Evaluation {
+fn evaluate(text: &str, object: &str, limit: u64) -> CelEvaluation {
     compile(text).unwrap().evaluate(object.as_bytes(), limit)
 }
 

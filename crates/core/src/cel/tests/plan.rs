@@ -8,8 +8,8 @@ use proptest::{collection, option, prop_assert, proptest, sample};
 use serde_json::{Value, json};
 
 use super::super::{
-    Bounds, CelType, EvaluationError, Indexed, IndexedKind, IndexedPath, Plan, Program, Requirement, Step, Subject,
-    Test,
+    CelProgram, CelType, EvaluationError, IndexRequirement, IndexTest, Indexed, IndexedKind, IndexedPath, Plan,
+    SetBounds, Step, Subject,
 };
 
 const LIMIT: u64 = 100_000;
@@ -73,7 +73,7 @@ fn texts(object: &Value, path: &IndexedPath) -> Vec<String> {
 }
 
 /// Whether an object meets a requirement, as an index decides it.
-fn meets(object: &Value, indexed: &Indexed, requirement: &Requirement) -> bool {
+fn meets(object: &Value, indexed: &Indexed, requirement: &IndexRequirement) -> bool {
     let texts = match &requirement.subject {
         Subject::Name => vec![object["metadata"]["name"].as_str().unwrap().to_owned()],
         Subject::Namespace => vec![object["metadata"]["namespace"].as_str().unwrap().to_owned()],
@@ -84,11 +84,11 @@ fn meets(object: &Value, indexed: &Indexed, requirement: &Requirement) -> bool {
         Subject::Field(index) => texts(object, &indexed.paths[*index]),
     };
     texts.iter().any(|text| match &requirement.test {
-        Test::In(values) => values.contains(text),
-        Test::StartsWith(prefix) => text.starts_with(prefix.as_str()),
-        Test::AtLeast(bound) => text.parse::<i64>().is_ok_and(|int| int >= *bound),
-        Test::AtMost(bound) => text.parse::<i64>().is_ok_and(|int| int <= *bound),
-        Test::Exists => true,
+        IndexTest::In(values) => values.contains(text),
+        IndexTest::StartsWith(prefix) => text.starts_with(prefix.as_str()),
+        IndexTest::AtLeast(bound) => text.parse::<i64>().is_ok_and(|int| int >= *bound),
+        IndexTest::AtMost(bound) => text.parse::<i64>().is_ok_and(|int| int <= *bound),
+        IndexTest::Exists => true,
     })
 }
 
@@ -213,7 +213,7 @@ fn expressions() -> impl Strategy<Value = String> {
 }
 
 /// Whether an object is between bounds, if it is in their set.
-fn holds(bounds: &Bounds, is_in: bool, meets: &impl Fn(&Requirement) -> bool) -> bool {
+fn holds(bounds: &SetBounds, is_in: bool, meets: &impl Fn(&IndexRequirement) -> bool) -> bool {
     let (at_least, at_most) = (bounds.at_least.has(meets), bounds.at_most.has(meets));
     (!at_least || is_in) && (!is_in || at_most) && (!bounds.is_exact() || at_least == at_most)
 }
@@ -223,14 +223,14 @@ proptest! {
     #[test]
     fn bounds_hold_the_objects_of_each_result(object in objects(), text in expressions(), is_typed in any::<bool>()) {
         let kind = if is_typed { typed() } else { Arc::new(CelType::Dyn) };
-        let Ok(program) = Program::compile(&text, &kind) else {
+        let Ok(program) = CelProgram::compile(&text, &kind) else {
             // With types, a few of the expressions are errors, as a comparison of a nullable text with a list.
             return Ok(());
         };
         let indexed = indexed(!is_typed);
         let plan: Plan = program.analyze(&indexed);
         let result = program.evaluate(object.to_string().as_bytes(), LIMIT).result;
-        let meets = |requirement: &Requirement| meets(&object, &indexed, requirement);
+        let meets = |requirement: &IndexRequirement| meets(&object, &indexed, requirement);
         let is_error = matches!(result, Err(EvaluationError::Failed(_)));
         let case = format!("{text} {object} {result:?} {plan:?}");
         prop_assert!(holds(&plan.when_true, result == Ok(true), &meets), "true: {case}");
@@ -282,7 +282,7 @@ fn plans_are_exact_where_the_index_answers() {
         for (kind, has_lists, expected) in
             [(Arc::new(CelType::Dyn), true, is_exact), (typed(), false, is_exact_with_types)]
         {
-            let plan = Program::compile(text, &kind).unwrap().analyze(&indexed(has_lists));
+            let plan = CelProgram::compile(text, &kind).unwrap().analyze(&indexed(has_lists));
             assert_eq!(plan.when_true.is_exact(), expected, "{text}, {kind}: {plan:?}");
         }
     }
@@ -292,8 +292,8 @@ fn plans_are_exact_where_the_index_answers() {
 fn lists_are_planned_only_where_they_are_lists() {
     let kind = Arc::new(CelType::Dyn);
     for text in ["'x' in self.spec.tags", "self.spec.items.exists(i, i.name == 'x')"] {
-        let program = Program::compile(text, &kind).unwrap();
-        assert_eq!(program.analyze(&indexed(false)).when_true, Bounds::unknown(), "{text}");
+        let program = CelProgram::compile(text, &kind).unwrap();
+        assert_eq!(program.analyze(&indexed(false)).when_true, SetBounds::unknown(), "{text}");
         assert!(program.analyze(&indexed(true)).when_true.is_exact(), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::{CelType, EvaluationError, Program};
+use super::super::{CelProgram, CelType, EvaluationError};
 
 /// The table; its head describes the form.
 const TABLE: &str = include_str!("../testdata/expressions.txt");
@@ -29,7 +29,7 @@ fn expressions_have_the_results_of_the_table() {
             panic!("line {} does not have three parts: {line}", index + 1);
         };
         count += 1;
-        let (found, detail) = match Program::compile(expression, &dynamic) {
+        let (found, detail) = match CelProgram::compile(expression, &dynamic) {
             Err(error) => ("compile", error.message),
             Ok(program) => match program.evaluate(objects[object].as_bytes(), LIMIT).result {
                 Ok(true) => ("true", String::new()),

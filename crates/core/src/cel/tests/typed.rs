@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::{CelType, EvalError, EvaluationError, Program};
+use super::super::{CelProgram, CelType, EvalError, EvaluationError};
 
 fn object_type() -> Arc<CelType> {
     Arc::new(CelType::of_resource(&json!({
@@ -71,11 +71,11 @@ fn errors_of_compilation_have_their_position() {
         ("'ä' == self.spec.colour", "1:17: undefined field 'colour'"),
     ];
     for (text, expected) in cases {
-        let error = Program::compile(text, &object_type()).map(|_| ()).expect_err(text).to_string();
+        let error = CelProgram::compile(text, &object_type()).map(|_| ()).expect_err(text).to_string();
         let first = error.lines().next().unwrap_or_default();
         assert_eq!(first, format!("ERROR: <input>:{expected}"), "{text}");
     }
-    let error = Program::compile("self.spec.colour == 'red'", &object_type()).map(|_| ()).unwrap_err();
+    let error = CelProgram::compile("self.spec.colour == 'red'", &object_type()).map(|_| ()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "ERROR: <input>:1:10: undefined field 'colour'\n | self.spec.colour == 'red'\n | .........^"
@@ -112,7 +112,7 @@ fn values_have_their_declared_types() {
     ];
     for text in cases {
         let text = text.replace("self.spec.__dash__name == 'd' || ", "");
-        let program = Program::compile(&text, &object_type()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let program = CelProgram::compile(&text, &object_type()).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(program.evaluate(OBJECT.as_bytes(), 10_000).result, Ok(true), "{text}");
     }
 }
@@ -127,9 +127,9 @@ fn absent_fields_and_values_of_other_types_are_errors() {
         ("self.spec.tags.exists(t, t == 'x')", "no such key: tags"),
     ];
     for (text, expected) in cases {
-        let result = Program::compile(text, &object_type()).unwrap().evaluate(object, 10_000).result;
+        let result = CelProgram::compile(text, &object_type()).unwrap().evaluate(object, 10_000).result;
         assert_eq!(result.map_err(|error| error.to_string()), Err(expected.to_owned()), "{text}");
     }
-    let result = Program::compile("self.spec.replicas > 1", &object_type()).unwrap().evaluate(object, 10_000).result;
+    let result = CelProgram::compile("self.spec.replicas > 1", &object_type()).unwrap().evaluate(object, 10_000).result;
     assert_eq!(result, Err(EvaluationError::Failed(EvalError::NoSuchKey("replicas".to_owned()))));
 }
