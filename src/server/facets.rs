@@ -27,7 +27,7 @@ use crate::wire::encode::ListMeta;
 use crate::wire::facets::{self, FacetOptions};
 use crate::wire::negotiate::{Format, LISTS, Offer, Representation, check_route_accept, negotiate};
 use crate::wire::params::check_not_sorted;
-use crate::wire::protobuf;
+use crate::wire::{protobuf, warnings};
 
 /// Responds with a list as Facets, if that is what the client prefers. Otherwise responds with the list itself.
 ///
@@ -87,6 +87,7 @@ async fn counted(
         (selected, most)
     };
     let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
+    let cel_warning = read::check_cel(request.selection())?;
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),
         false => None,
@@ -107,6 +108,7 @@ async fn counted(
     drop(of_count);
     let took = begun.elapsed();
     let mut response = document(facets::json(&meta, total, &counted), format, context);
+    warnings::add(response.headers_mut(), cel_warning.as_deref());
     if consistency == ReadConsistency::Strong {
         from.add_header(&mut response);
     }

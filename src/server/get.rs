@@ -28,7 +28,7 @@ use crate::wire::body::Body;
 use crate::wire::encode::Shown;
 use crate::wire::facets::FacetOptions;
 use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
-use crate::wire::params::{check_not_sorted, read_version};
+use crate::wire::params::{check_no_cel, check_not_sorted, read_version};
 use crate::wire::row::Row;
 use crate::wire::table;
 use crate::wire::table::{Columns, Include};
@@ -85,6 +85,7 @@ async fn answer_in(
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
     check_not_sorted(&context.info.query)?;
+    check_no_cel(&context.info.query)?;
     let resource = whole.for_request(agreed.drops_managed_fields);
     if let Some(problem) = problem_of_name(name) {
         return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))).into());

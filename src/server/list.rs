@@ -39,7 +39,7 @@ use crate::wire::past;
 use crate::wire::pieces::Pieces;
 use crate::wire::table;
 use crate::wire::table::{Columns, Include};
-use crate::wire::{protobuf, yaml};
+use crate::wire::{protobuf, warnings, yaml};
 
 /// Pages of up to this many objects are kept in memory, as handles of the objects, while they are sent. Larger pages
 /// are read twice: first to find their length and last object, then to write them.
@@ -135,6 +135,7 @@ async fn answer_in(
         });
     }
     let took = begun.elapsed();
+    let cel_warning = read::check_cel(selection)?;
     context.record.record_access(selection.access());
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),
@@ -210,6 +211,7 @@ async fn answer_in(
     if agreed.misses_protobuf {
         protobuf::add_missed_header(resource, &mut response);
     }
+    warnings::add(response.headers_mut(), cel_warning.as_deref());
     if consistency == ReadConsistency::Strong {
         from.add_header(&mut response);
     }

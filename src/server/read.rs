@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{FieldTerm, ResolvedFields, Selection};
+use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
@@ -156,6 +156,18 @@ pub struct RequestedSelection {
     pub is_upstream: bool,
 }
 
+/// Adds a warning to a response if the CEL expression of the request failed for objects.
+///
+/// # Errors
+/// 400 if the evaluation costs too much. The error names the remedy.
+pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
+    let Some(cel) = &selection.cel else { return Ok(None) };
+    let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
+    Ok(failed.map(|failed| {
+        format!("celSelector failed for {} objects, which are not selected; {}", failed.count, failed.first)
+    }))
+}
+
 /// The selection of a request. The selectors are moved out of `options`, because a request that waits must not hold
 /// them twice.
 ///
@@ -195,7 +207,19 @@ pub fn selection(
         "" => None,
         text => Some(Arc::new(Shard::parse(text).map_err(|error| ApiError::Bare(error.message))?)),
     };
-    let selection = Selection { namespace, labels, fields, shard };
+    let cel = match &*std::mem::take(&mut options.cel) {
+        "" => None,
+        _ if resource.view_restriction.is_some() => {
+            return Err(ApiError::BadRequest(
+                "celSelector is not supported in a View: use another selector".to_owned(),
+            ));
+        }
+        text => {
+            let filter = CelFilter::new(text, &resource.extractor, resource.scope == Scope::Namespaced);
+            Some(Arc::new(filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?))
+        }
+    };
+    let selection = Selection { namespace, labels, fields, shard, cel };
     let is_upstream = !is_extended && upstream_knows(resource, &selection);
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
 }
@@ -234,6 +258,7 @@ pub async fn in_turns<Done>(
 pub fn upstream_knows(resource: &Resource, selection: &Selection) -> bool {
     let fields = resource.extractor.fields();
     selection.shard.is_none()
+        && selection.cel.is_none()
         && selection.fields.iter().all(|term| match term.field {
             FieldRef::Field(index) => {
                 fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)

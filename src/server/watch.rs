@@ -54,7 +54,7 @@ use crate::wire::facets::FacetOptions;
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
-use crate::wire::params::{ListOptions, check_not_sorted, read_version};
+use crate::wire::params::{ListOptions, check_no_cel, check_not_sorted, read_version};
 use crate::wire::past;
 use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
@@ -94,6 +94,7 @@ pub(super) async fn answer(
     negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
     check_not_sorted(&context.info.query)?;
+    check_no_cel(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.

@@ -53,11 +53,6 @@ fn number_problem(text: &str) -> &'static str {
     if is_number { "value out of range" } else { "invalid syntax" }
 }
 
-/// Parameters of fieldcache's query language that this version does not support. They are rejected, because a
-/// response that ignores them would contain objects that the client did not select. Other unknown parameters are
-/// ignored, as upstream.
-const NOT_SUPPORTED: [&str; 1] = ["celSelector"];
-
 /// Checks that a request which is no list of objects has no order: its response would ignore it.
 ///
 /// # Errors
@@ -67,6 +62,20 @@ pub fn check_not_sorted(query: &Query) -> Result<(), ApiError> {
         None => Ok(()),
         Some(_) => Err(ApiError::BadRequest(
             "the query parameter sortBy is only allowed in lists of objects: remove it".to_owned(),
+        )),
+    }
+}
+
+/// Checks that a request which is no list has no CEL expression.
+///
+/// # Errors
+/// 400 for the parameter `celSelector`.
+pub fn check_no_cel(query: &Query) -> Result<(), ApiError> {
+    match query.get("celSelector") {
+        None => Ok(()),
+        Some(_) => Err(ApiError::BadRequest(
+            "the query parameter celSelector is only supported in lists: use labelSelector and fieldSelector"
+                .to_owned(),
         )),
     }
 }
@@ -98,6 +107,8 @@ pub struct ListOptions {
     /// shardSelector, not parsed; empty when unset. Upstream parses it last: after the fields of a field selector are
     /// known to exist.
     pub shard: String,
+    /// celSelector, of fieldcache's own, not compiled; empty when unset.
+    pub cel: String,
     /// watch.
     pub watch: bool,
     /// allowWatchBookmarks.
@@ -130,11 +141,6 @@ impl ListOptions {
     /// 400 for options that cannot be parsed, 422 for options that contradict each other.
     pub fn read(request: &RequestInfo) -> Result<ListOptions, ApiError> {
         let query = &request.query;
-        if let Some(parameter) = NOT_SUPPORTED.iter().find(|parameter| query.get(parameter).is_some()) {
-            return Err(ApiError::BadRequest(format!(
-                "the query parameter {parameter} is not supported by this version of fieldcache: remove it"
-            )));
-        }
         let text = |key: &str| query.get(key).unwrap_or_default().to_owned();
         let mut options = ListOptions {
             watch: query.flag("watch"),
@@ -142,6 +148,7 @@ impl ListOptions {
             version: text("resourceVersion"),
             version_match: text(MATCH),
             shard: text("shardSelector"),
+            cel: text("celSelector"),
             timeout_seconds: integer(query, "timeoutSeconds")?,
             limit: integer(query, "limit")?.unwrap_or(0),
             continue_token: text("continue"),

@@ -14,7 +14,7 @@ use crate::selector::{FieldExpression, Operator};
 use crate::server::Settings;
 use crate::server::pass_through::PassThrough;
 
-const FACETS: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
+pub(super) const FACETS: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/window/proxy";
 const ONLY_LISTS: &str = "as=Facets is only accepted in lists, as application/json or application/yaml with \
     g=view.fieldcache.dev;v=v1alpha1";

@@ -6,6 +6,7 @@
 mod admission;
 mod audited;
 mod body;
+mod cel;
 mod compressed_watch;
 mod dependents;
 mod disclosure;

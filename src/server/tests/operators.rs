@@ -8,7 +8,7 @@ use crate::server::tests::extra::fixture_with;
 
 impl Fixture {
     /// Puts a shirt of a size; `None`: without one.
-    fn put_sized(&mut self, namespace: &str, name: &str, color: &str, size: Option<i64>) {
+    pub(super) fn put_sized(&mut self, namespace: &str, name: &str, color: &str, size: Option<i64>) {
         let version = self.next_version();
         let size = size.map(|size| format!(",\"size\":{size}")).unwrap_or_default();
         let text = format!(

@@ -76,8 +76,6 @@ fn durations_read_as_in_go() {
 async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
     let fixture = Fixture::new();
     let rv = "invalid resource version: resourceVersion: Invalid value";
-    let not_supported =
-        |name: &str| format!("the query parameter {name} is not supported by this version of fieldcache: remove it");
     for (query, message) in [
         ("limit=abc", "strconv.ParseInt: parsing \"abc\": invalid syntax".to_owned()),
         ("limit=", "strconv.ParseInt: parsing \"\": invalid syntax".to_owned()),
@@ -95,8 +93,6 @@ async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
             "continue=%25%25",
             "invalid continue token: continue key is not valid: illegal base64 data at input byte 0".to_owned(),
         ),
-        // Parameters of the query language that this version does not have are not ignored, unlike unknown ones.
-        ("celSelector=true", not_supported("celSelector")),
         ("timeout=abc", "invalid timeout specified in the request URL - time: invalid duration \"abc\"".to_owned()),
     ] {
         let answer = fixture.get(&format!("{ALL_SHIRTS}?{query}")).await;

@@ -266,6 +266,11 @@ impl Extractor {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
+    /// Whether a field is read from one path.
+    pub fn has_one_path(&self, field: FieldIndex) -> bool {
+        self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.paths.len() == 1)
+    }
+
     /// Whether the values of a field are integers, except for objects older than the schema.
     pub fn is_integer(&self, field: FieldIndex) -> bool {
         self.whole.fields.get(usize::from(field.0)).is_some_and(|field| field.kind == "integer")

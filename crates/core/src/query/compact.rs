@@ -10,6 +10,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::cel_filter::CelFilter;
 use super::selection::{FieldTerm, Selection};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
@@ -48,6 +49,7 @@ pub struct CompactSelection {
     /// The number of requirements on fields.
     fields: u32,
     shard: Option<Arc<Shard>>,
+    cel: Option<Arc<CelFilter>>,
 }
 
 /// The code of a field is in the upper half of the code of a requirement.
@@ -147,7 +149,13 @@ impl CompactSelection {
             labels: u32::try_from(selection.labels.requirements.len()).unwrap_or(u32::MAX),
             fields: u32::try_from(selection.fields.len()).unwrap_or(u32::MAX),
             shard: selection.shard.clone(),
+            cel: selection.cel.clone(),
         }
+    }
+
+    /// The selection without its CEL expression.
+    pub(super) fn without_cel(self) -> CompactSelection {
+        CompactSelection { cel: None, ..self }
     }
 
     /// The number of requirements on labels and fields. The cost of a test grows with it.
@@ -318,6 +326,6 @@ impl Selects for CompactSelection {
                 return false;
             }
         }
-        true
+        self.cel.as_ref().is_none_or(|cel| cel.selects(object))
     }
 }

@@ -74,7 +74,8 @@ impl Explanation {
         let of_labels = selection.labels.requirements.iter().map(PlanTerm::Label);
         let namespace = selection.namespace.as_deref().map(PlanTerm::Namespace);
         let shard = selection.shard.as_deref().map(PlanTerm::Shard);
-        let operands = of_fields.chain(of_labels).chain(namespace).chain(shard);
+        let cel = selection.cel.as_deref().map(PlanTerm::Cel);
+        let operands = of_fields.chain(of_labels).chain(namespace).chain(shard).chain(cel);
         let parts: Vec<String> = operands.map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
         Explanation { plan, candidates: None, ..Explanation::new(selection, state, fields, work).await }

@@ -1,5 +1,6 @@
 //! The requirement that one set of a plan represents, and its text in an explanation.
 
+use super::cel_filter::CelFilter;
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
 use crate::selector::{Escapes, LabelRequirement, Shard};
@@ -11,6 +12,7 @@ pub(super) enum PlanTerm<'a> {
     Label(&'a LabelRequirement),
     Namespace(&'a str),
     Shard(&'a Shard),
+    Cel(&'a CelFilter),
 }
 
 impl PlanTerm<'_> {
@@ -20,6 +22,7 @@ impl PlanTerm<'_> {
             PlanTerm::Namespace(namespace) => format!("metadata.namespace={namespace}"),
             PlanTerm::Label(requirement) => requirement.to_string(),
             PlanTerm::Shard(shard) => shard.to_string(),
+            PlanTerm::Cel(cel) => format!("celSelector={}", cel.text()),
             PlanTerm::Field(term) => {
                 let label = match term.field {
                     FieldRef::Name => "metadata.name",

@@ -494,8 +494,18 @@ impl<'a> QueryPlan<'a> {
         self.add(set, includes, Some(IndexedPart::Labels), work).await;
     }
 
-    /// Runs the plan and returns the selected slots.
+    /// Runs the plan and returns the selected slots. If the evaluation of a CEL expression exceeds a limit, some are
+    /// missing: see [`CelFilter::result`](super::CelFilter::result).
     pub async fn hits(&self, work: &mut Work) -> Hits {
+        let hits = self.hits_of_requirements(work).await;
+        match &self.selection.cel {
+            Some(cel) => Hits::Slots(cel.narrow(hits, self.snapshot, work).await),
+            None => hits,
+        }
+    }
+
+    /// The slots that the selection selects without its CEL expression.
+    pub(super) async fn hits_of_requirements(&self, work: &mut Work) -> Hits {
         if self.selects_nothing {
             return Hits::Slots(RoaringBitmap::new());
         }
@@ -540,7 +550,7 @@ impl<'a> QueryPlan<'a> {
         if candidates.is_empty() {
             return selected;
         }
-        let selection = CompactSelection::new(self.selection);
+        let selection = CompactSelection::new(self.selection).without_cel();
         for slot in candidates {
             if self.snapshot.object(slot).is_some_and(|object| selection.selects(object)) {
                 selected.insert(slot);
@@ -575,7 +585,8 @@ impl<'a> QueryPlan<'a> {
         let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.about.in_words(fields), set.cost));
         let incomplete: u64 = self.incomplete.iter().map(|(_, slots)| slots.len()).sum();
         let compared = (incomplete > 0).then(|| format!("compared one by one ({incomplete})"));
-        let parts: Vec<String> = included.chain(excluded).chain(compared).collect();
+        let cel = self.selection.cel.as_ref().map(|cel| PlanTerm::Cel(cel).in_words(fields));
+        let parts: Vec<String> = included.chain(excluded).chain(compared).chain(cel).collect();
         match (&parts[..], &self.selection.namespace) {
             ([], Some(namespace)) => {
                 format!("{} ({})", PlanTerm::Namespace(namespace).in_words(fields), self.candidates())

@@ -1,8 +1,9 @@
-//! The selection of a request: namespace, labels, fields, shard.
+//! The selection of a request: namespace, labels, fields, shard, CEL expression.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::cel_filter::CelFilter;
 use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, Shard, TestedValues};
 use crate::store::Object;
@@ -28,6 +29,8 @@ pub struct Selection {
     pub fields: Vec<FieldTerm>,
     /// Only objects of this shard; `None`: all.
     pub shard: Option<Arc<Shard>>,
+    /// Only objects for which this expression is true; `None`: all.
+    pub cel: Option<Arc<CelFilter>>,
 }
 
 /// How objects are found.
@@ -50,9 +53,9 @@ impl AccessPath {
 }
 
 impl Selection {
-    /// Whether the selection has a label or field requirement, or a shard. A namespace does not count.
+    /// Whether the selection has a label or field requirement, a shard, or an expression. A namespace does not count.
     pub fn is_selective(&self) -> bool {
-        !self.labels.requirements.is_empty() || !self.fields.is_empty() || self.shard.is_some()
+        !self.labels.requirements.is_empty() || !self.fields.is_empty() || self.shard.is_some() || self.cel.is_some()
     }
 
     /// The approximate memory of the requirements, in bytes.
@@ -65,7 +68,8 @@ impl Selection {
         });
         let fields = self.fields.iter().map(|term| size_of_val(term) + texts(term.operator.listed()));
         let shard = self.shard.as_ref().map_or(0, |shard| shard.held_bytes());
-        labels.sum::<usize>() + fields.sum::<usize>() + shard
+        let cel = self.cel.as_ref().map_or(0, |cel| cel.held_bytes());
+        labels.sum::<usize>() + fields.sum::<usize>() + shard + cel
     }
 
     /// How the selected objects are found: through an index, or by a scan because nothing narrows the selection.
@@ -74,7 +78,8 @@ impl Selection {
         let narrowed = self.namespace.is_some()
             || !self.labels.requirements.is_empty()
             || self.fields.iter().any(narrows)
-            || self.shard.is_some();
+            || self.shard.is_some()
+            || self.cel.as_ref().is_some_and(|cel| cel.is_indexed());
         if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
@@ -85,6 +90,7 @@ impl Selection {
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
             && self.shard.as_ref().is_none_or(|shard| shard.selects(object.uid_hash(), object.namespace()))
+            && self.cel.as_ref().is_none_or(|cel| cel.selects(object))
     }
 }
 

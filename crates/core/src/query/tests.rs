@@ -1,5 +1,6 @@
 //! The planner compared with a reference filter, pages with the whole list, and tokens with kube-apiserver's texts.
 
+mod cel;
 mod compact;
 mod explain;
 mod facets;
@@ -60,6 +61,7 @@ fn a_plan_starts_with_the_smallest_list() {
         labels: LabelSelector::parse("tier=web,app=shop,!old").unwrap(),
         fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "blue")],
         shard: None,
+        cel: None,
     };
     assert_eq!(
         at_once(QueryPlan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
@@ -107,6 +109,7 @@ fn fields_are_compared_byte_by_byte() {
             labels: LabelSelector::default(),
             fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), requirement.operator)],
             shard: None,
+            cel: None,
         };
         let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
         let object = snapshot.get("a/x").unwrap();
@@ -137,6 +140,7 @@ fn names_and_namespaces_are_looked_up() {
             labels: LabelSelector::default(),
             fields: fields.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
             shard: None,
+            cel: None,
         };
         let found = names(Listing::new(State::current(store.snapshot()), &selection, None));
         assert_eq!(found, expected, "{why}");
@@ -280,6 +284,7 @@ fn selections() -> impl Strategy<Value = Selection> {
             labels: LabelSelector::parse(&labels.join(",")).unwrap(),
             fields,
             shard,
+            cel: None,
         })
 }
 

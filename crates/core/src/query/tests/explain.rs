@@ -98,6 +98,7 @@ fn explanations_show_the_lookups_and_their_counts() {
             labels: LabelSelector::parse(labels).unwrap(),
             fields: terms.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
             shard: None,
+            cel: None,
         };
         let found = explained(&selection, &State::current(store.snapshot()), &fields());
         let bytes = bytes.map(|objects: u64| objects * object_bytes);

@@ -132,6 +132,7 @@ pub(super) fn selections() -> impl Strategy<Value = Selection> {
         labels: LabelSelector { requirements: labels },
         fields,
         shard: None,
+        cel: None,
     })
 }
 

@@ -53,6 +53,7 @@ fn selection() -> impl Strategy<Value = Selection> {
             labels: LabelSelector::parse(labels).unwrap(),
             fields,
             shard,
+            cel: None,
         },
     )
 }

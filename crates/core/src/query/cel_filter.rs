@@ -1,0 +1,328 @@
+//! The CEL expression of a request: which objects an index finds for it, and the evaluation of the others.
+//!
+//! [`crate::cel`] compiles the expression, and bounds the objects for which it is true by sets that an index can find.
+//! Here these sets are found with the plan of ordinary requirements, and the objects between the bounds are evaluated.
+//! Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request.
+//!
+//! The bounds rely on objects that conform to their schema. An object that is older than its schema can have a text in
+//! an integer field, which the index does not distinguish from an integer.
+//!
+//! A filter is for one request: it counts the objects for which the expression fails.
+
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use roaring::RoaringBitmap;
+
+use super::plan::{Hits, QueryPlan};
+use super::selection::{FieldTerm, Selection};
+use super::work::Work;
+use crate::cel::{
+    CelError, CelProgram, CelType, EvaluationError, IndexRequirement, IndexTest, Indexed, IndexedKind, IndexedPath,
+    ObjectSet, Subject,
+};
+use crate::extract::{Extractor, FieldRef, Origin};
+use crate::model::FieldIndex;
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
+use crate::store::{IndexedPart, Object, Snapshot};
+
+/// The limit of one evaluation, in the unit of Kubernetes: that of one expression there (apiserver `pkg/apis/cel`,
+/// PerCallLimit).
+const MOST_FOR_OBJECT: u64 = 1_000_000;
+
+/// The limit of all evaluations of a request, in the same unit. Reading an object counts too.
+const MOST_FOR_REQUEST: u64 = 100_000_000;
+
+/// Bytes of an object that are read for one unit of cost.
+const BYTES_FOR_ONE: u64 = 64;
+
+/// Steps of work for one unit of cost.
+const STEPS_FOR_ONE: u64 = 2;
+
+/// The expression of a request over one resource.
+#[derive(Debug)]
+pub struct CelFilter {
+    program: CelProgram,
+    /// Objects of this set, and no others, can satisfy the expression.
+    at_most: ObjectSet,
+    /// All objects of this set satisfy it.
+    at_least: ObjectSet,
+    /// The fields to which the numbers of [`Subject::Field`] refer.
+    fields: Vec<FieldIndex>,
+    /// The paths that a FieldCache could index, so that fewer objects are evaluated.
+    unindexed: Vec<String>,
+    evaluated: AtomicU64,
+    cost: AtomicU64,
+    failed: AtomicU64,
+    /// The first error, and the part of the expression that exceeded a limit.
+    messages: Mutex<Messages>,
+}
+
+#[derive(Debug, Default)]
+struct Messages {
+    failure: Option<String>,
+    over_limit: Option<String>,
+}
+
+/// The evaluation costs too much. Display names the part of the expression and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("celSelector: {reason}: {remedy}")]
+pub struct OverCost {
+    reason: String,
+    remedy: String,
+}
+
+/// Objects for which an expression fails. They are not selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedObjects {
+    /// The number of evaluations that failed.
+    pub count: u64,
+    /// The first error.
+    pub first: String,
+}
+
+impl CelFilter {
+    /// Compiles an expression over the objects of a resource. Their schema is not used, so types are those of the values
+    /// of each object. `is_namespaced`: the scope of the resource.
+    ///
+    /// # Errors
+    /// The expression does not compile.
+    pub fn new(text: &str, extractor: &Extractor, is_namespaced: bool) -> Result<CelFilter, CelError> {
+        let program = CelProgram::compile(text, &Arc::new(CelType::Dyn))?;
+        let (mut paths, mut fields) = (Vec::new(), Vec::new());
+        for (index, field) in extractor.fields().iter().enumerate() {
+            let Ok(index) = u16::try_from(index).map(FieldIndex) else { break };
+            let kind = match &*field.kind {
+                "string" => IndexedKind::Text,
+                "integer" => IndexedKind::Integer,
+                "boolean" => IndexedKind::Boolean,
+                _ => IndexedKind::Other,
+            };
+            // Another path of such a field can have the value instead.
+            let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| extractor.has_one_path(index))
+            else {
+                continue;
+            };
+            let absent = match field.origin {
+                Origin::BuiltIn => field.default.as_deref().unwrap_or_default(),
+                // For these, the default is only shown.
+                Origin::CustomResourceDefinition | Origin::FieldCache => "",
+            };
+            paths.push(path.absent_as(absent));
+            fields.push(index);
+        }
+        let indexed = Indexed { paths, is_namespaced };
+        let bounds = program.analyze(&indexed).when_true;
+        Ok(CelFilter {
+            at_most: bounds.at_most,
+            at_least: bounds.at_least,
+            unindexed: program.unindexed(&indexed),
+            program,
+            fields,
+            evaluated: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            messages: Mutex::default(),
+        })
+    }
+
+    /// The expression.
+    pub fn text(&self) -> &str {
+        self.program.text()
+    }
+
+    /// Whether an index finds a part of the objects for the expression.
+    pub fn is_indexed(&self) -> bool {
+        self.at_most != ObjectSet::All
+    }
+
+    /// The approximate memory of the filter, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        // Each character can be a node of the tree, with a type.
+        256 * self.text().len()
+    }
+
+    /// The number of evaluated objects.
+    pub fn evaluated(&self) -> u64 {
+        self.evaluated.load(Ordering::Relaxed)
+    }
+
+    /// The objects for which the expression failed; `None` if there are none.
+    ///
+    /// # Errors
+    /// A limit was exceeded, so the found objects are not all of them.
+    pub fn result(&self) -> Result<Option<FailedObjects>, OverCost> {
+        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = &messages.over_limit {
+            let remedy = match &self.unindexed[..] {
+                [] => "select fewer objects, by fields and labels too".to_owned(),
+                paths => format!(
+                    "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
+                    paths.join(", ")
+                ),
+            };
+            return Err(OverCost { reason: reason.clone(), remedy });
+        }
+        let count = self.failed.load(Ordering::Relaxed);
+        Ok(messages.failure.clone().filter(|_| count > 0).map(|first| FailedObjects { count, first }))
+    }
+
+    /// Whether the expression is true for the object. Counts the cost, and a failure.
+    pub(super) fn selects(&self, object: &Object) -> bool {
+        self.evaluate(object).0
+    }
+
+    /// Whether the expression is true for the object, and the cost.
+    fn evaluate(&self, object: &Object) -> (bool, u64) {
+        let evaluation = self.program.evaluate(&object.json(), MOST_FOR_OBJECT);
+        let cost = evaluation.cost.saturating_add(object.length() as u64 / BYTES_FOR_ONE);
+        self.evaluated.fetch_add(1, Ordering::Relaxed);
+        let total = self.cost.fetch_add(cost, Ordering::Relaxed).saturating_add(cost);
+        let lock = || self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if total > MOST_FOR_REQUEST {
+            lock().over_limit.get_or_insert_with(|| {
+                format!("the evaluation of {} objects exceeds the cost limit of {MOST_FOR_REQUEST}", self.evaluated())
+            });
+        }
+        match evaluation.result {
+            Ok(result) => (result, cost),
+            Err(EvaluationError::Failed(error)) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                lock().failure.get_or_insert_with(|| format!("{}: {error}", object.key()));
+                (false, cost)
+            }
+            Err(over @ EvaluationError::OverLimit { .. }) => {
+                lock().over_limit.get_or_insert_with(|| format!("{}: {over}", object.key()));
+                (false, cost)
+            }
+        }
+    }
+
+    /// Whether a limit was exceeded, so that further evaluations are of no use.
+    fn is_over(&self) -> bool {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).over_limit.is_some()
+    }
+
+    /// The slots among `hits` whose objects satisfy the expression. If a limit is exceeded, some are missing: see
+    /// [`CelFilter::result`].
+    pub(super) async fn narrow(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
+        let mut candidates = match hits {
+            Hits::Everything => snapshot.occupied().to_bitmap(),
+            Hits::Namespace(namespace) => {
+                snapshot.postings().namespace(&namespace).map(|slots| slots.to_bitmap()).unwrap_or_default()
+            }
+            Hits::Slots(slots) => slots,
+        };
+        // Objects with unknown values are in no set of the index.
+        let mut unknown = RoaringBitmap::new();
+        for field in &self.fields {
+            let slots = snapshot.postings().incomplete(IndexedPart::Field(*field));
+            if let Some(slots) = slots {
+                slots.add_to(&mut unknown);
+                work.spend(slots.len()).await;
+            }
+        }
+        if self.at_most != ObjectSet::All {
+            candidates &= self.slots_of(&self.at_most, snapshot, work).await | &unknown;
+        }
+        let certain = match &self.at_least {
+            ObjectSet::Nothing => RoaringBitmap::new(),
+            set => self.slots_of(set, snapshot, work).await - unknown,
+        };
+        let mut selected = &candidates & &certain;
+        for slot in candidates - certain {
+            let Some(object) = snapshot.object(slot) else { continue };
+            let (is_selected, cost) = self.evaluate(object);
+            work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
+            if is_selected {
+                selected.insert(slot);
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        selected
+    }
+
+    /// The slots of a set. The depth of the recursion is that of the expression, which its compilation limits.
+    fn slots_of<'a>(
+        &'a self,
+        set: &'a ObjectSet,
+        snapshot: &'a Snapshot,
+        work: &'a mut Work,
+    ) -> Pin<Box<dyn Future<Output = RoaringBitmap> + Send + 'a>> {
+        Box::pin(async move {
+            match set {
+                ObjectSet::All => snapshot.occupied().to_bitmap(),
+                ObjectSet::Nothing => RoaringBitmap::new(),
+                ObjectSet::Leaf(requirement) => {
+                    let selection = self.selection_of(requirement);
+                    match QueryPlan::new(&selection, snapshot, work).await.hits_of_requirements(work).await {
+                        Hits::Everything | Hits::Namespace(_) => snapshot.occupied().to_bitmap(),
+                        Hits::Slots(slots) => slots,
+                    }
+                }
+                ObjectSet::Not(inner) => snapshot.occupied().to_bitmap() - self.slots_of(inner, snapshot, work).await,
+                ObjectSet::And(sets) => {
+                    let mut slots: Option<RoaringBitmap> = None;
+                    for set in sets {
+                        let more = self.slots_of(set, snapshot, work).await;
+                        slots = Some(match slots {
+                            Some(slots) => slots & more,
+                            None => more,
+                        });
+                    }
+                    slots.unwrap_or_default()
+                }
+                ObjectSet::Or(sets) => {
+                    let mut slots = RoaringBitmap::new();
+                    for set in sets {
+                        slots |= self.slots_of(set, snapshot, work).await;
+                    }
+                    slots
+                }
+            }
+        })
+    }
+
+    /// The selection of a requirement.
+    fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
+        let operator = match &requirement.test {
+            IndexTest::In(values) => Operator::In(values.clone()),
+            IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),
+            IndexTest::AtLeast(bound) => Operator::GreaterOrEqual(*bound),
+            IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),
+            IndexTest::Exists => Operator::Exists,
+        };
+        let field = |field| Selection { fields: vec![FieldTerm::new(field, operator.clone())], ..Selection::default() };
+        match &requirement.subject {
+            Subject::Name => field(FieldRef::Name),
+            Subject::Namespace => field(FieldRef::Namespace),
+            Subject::Field(number) => match self.fields.get(*number) {
+                Some(index) => field(FieldRef::Field(*index)),
+                None => field(FieldRef::Empty),
+            },
+            Subject::Label(key) => {
+                let requirements = vec![LabelRequirement { key: key.clone(), operator }];
+                Selection { labels: LabelSelector { requirements }, ..Selection::default() }
+            }
+        }
+    }
+}
+
+/// Filters with the same expression are equal: a selection compares what is requested.
+impl PartialEq for CelFilter {
+    fn eq(&self, other: &CelFilter) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for CelFilter {}
+
+impl Hash for CelFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text().hash(state);
+    }
+}
