@@ -227,10 +227,7 @@ impl CelFilter {
         if self.at_most != ObjectSet::All {
             candidates &= self.slots_of(&self.at_most, snapshot, work).await | &unknown;
         }
-        let certain = match &self.at_least {
-            ObjectSet::Nothing => RoaringBitmap::new(),
-            set => self.slots_of(set, snapshot, work).await - unknown,
-        };
+        let certain = self.slots_of(&self.at_least, snapshot, work).await - unknown;
         let mut selected = &candidates & &certain;
         for slot in candidates - certain {
             let Some(object) = snapshot.object(slot) else { continue };
