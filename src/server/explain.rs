@@ -14,7 +14,8 @@ use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
 use super::context::RequestContext;
-use crate::query::{Explanation, Selection, State, Work};
+use super::read;
+use crate::query::{Explanation, Selection, State};
 use crate::registry::Resource;
 use crate::wire::body::Body;
 
@@ -30,7 +31,7 @@ pub(super) async fn explanation(
     selection: &Selection,
     state: &State,
 ) -> Explanation {
-    let (fields, mut work) = (resource.extractor.fields(), Work::default());
+    let (fields, mut work) = (resource.extractor.fields(), read::work());
     match context.may_list_all(&resource.gvr).await {
         true => Explanation::new(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,

@@ -78,7 +78,7 @@ async fn counted(
     let (snapshot, found) = (state.snapshot().clone(), request.clone());
     let counted_fields = fields.clone();
     let finding = async move {
-        let (mut work, mut most) = (Work::default(), 0);
+        let (mut work, mut most) = (read::work(), 0);
         let selected = SelectedObjects::find(state, found.selection(), &mut work).await;
         for field in counted_fields {
             // The facets are counted one after the other.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
-use crate::query::{ContinueToken, Listing, Selection, SortedListing, State, Work};
+use crate::query::{ContinueToken, Listing, Selection, SortedListing, State};
 use crate::registry::{Resource, ResourceOrigin, ResourceState};
 use crate::store::{Object, Revocation, Snapshot};
 
@@ -523,7 +523,7 @@ impl Page {
         let ListRequest { selection, wanted, resource, .. } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
-        let mut work = Work::default();
+        let mut work = read::work();
         let mut meta =
             ListMeta { version, continue_token: String::new(), remaining: None, shard: selection.shard.clone() };
         let length = counted_length(resource);

@@ -11,13 +11,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection};
+use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection, Work};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
 use super::no_response::NoResponse;
 use crate::flow_control::limit::Limited;
+use crate::flow_control::long_work;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::params::ListOptions;
@@ -222,6 +223,11 @@ pub fn selection(
     let selection = Selection { namespace, labels, fields, shard, cel };
     let is_upstream = !is_extended && upstream_knows(resource, &selection);
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
+}
+
+/// Counts the work of one request, which reads long objects in long turns only.
+pub fn work() -> Work {
+    Work::with_reads(long_work::may_read)
 }
 
 /// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is

@@ -2,10 +2,11 @@
 //!
 //! `query::sort` finds the objects, and `list` writes the page.
 
+use super::read;
 use crate::extract::FieldRef;
 use crate::model::{Scope, quote};
 use crate::query::sort_token::SortToken;
-use crate::query::{SelectedObjects, Selection, SortField, SortOrder, SortedListing, State, Work};
+use crate::query::{SelectedObjects, Selection, SortField, SortOrder, SortedListing, State};
 use crate::registry::Resource;
 use crate::request::Query;
 use crate::store::Object;
@@ -82,12 +83,16 @@ impl Sorting {
         limit: Option<usize>,
         length: impl Fn(&Object) -> u64,
     ) -> Result<SortedPage, ApiError> {
-        let mut work = Work::default();
+        let mut work = read::work();
         let (after, taken) = match &self.token {
             None => (None, 0),
             Some(token) => {
+                let after = state.get(&token.after).cloned();
+                if let Some(object) = after.as_ref().filter(|_| selection.cel.is_some()) {
+                    work.wait_to_read(object.length()).await;
+                }
                 // The position of an object that is not shown would reveal its values.
-                let after = state.get(&token.after).filter(|object| selection.matches(object)).cloned();
+                let after = after.filter(|object| selection.matches(object));
                 (Some(after.ok_or_else(|| invalid_token(&self.text))?), token.taken)
             }
         };

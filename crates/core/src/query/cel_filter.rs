@@ -24,7 +24,7 @@ use crate::cel::{
     ObjectSet, Subject,
 };
 use crate::extract::{Extractor, FieldRef, Origin};
-use crate::model::FieldIndex;
+use crate::model::{FieldIndex, Version};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::{IndexedPart, Object, Snapshot};
 
@@ -58,6 +58,16 @@ pub struct CelFilter {
     failed: AtomicU64,
     /// The first error, and the part of the expression that exceeded a limit.
     messages: Mutex<Messages>,
+    /// The slots that were found last.
+    found: Mutex<Option<Found>>,
+}
+
+/// The slots of a state that a filter has found. A request plans its selection again for each further step.
+#[derive(Debug)]
+struct Found {
+    version: Version,
+    epoch: u64,
+    slots: RoaringBitmap,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +135,7 @@ impl CelFilter {
             cost: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             messages: Mutex::default(),
+            found: Mutex::default(),
         })
     }
 
@@ -205,9 +216,29 @@ impl CelFilter {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).over_limit.is_some()
     }
 
-    /// The slots among `hits` whose objects satisfy the expression. If a limit is exceeded, some are missing: see
-    /// [`CelFilter::result`].
+    /// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a
+    /// limit is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
     pub(super) async fn narrow(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
+        let (version, epoch) = (snapshot.version(), snapshot.epoch());
+        let lock = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock()
+            .as_ref()
+            .filter(|found| found.version == version && found.epoch == epoch)
+            .map(|found| found.slots.clone());
+        if let Some(slots) = known {
+            return slots;
+        }
+        for counter in [&self.evaluated, &self.cost, &self.failed] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        *self.messages.lock().unwrap_or_else(PoisonError::into_inner) = Messages::default();
+        let slots = self.evaluate_hits(hits, snapshot, work).await;
+        *lock() = Some(Found { version, epoch, slots: slots.clone() });
+        slots
+    }
+
+    /// The slots among `hits` whose objects satisfy the expression.
+    async fn evaluate_hits(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
         let mut candidates = match hits {
             Hits::Everything => snapshot.occupied().to_bitmap(),
             Hits::Namespace(namespace) => {
@@ -231,6 +262,7 @@ impl CelFilter {
         let mut selected = &candidates & &certain;
         for slot in candidates - certain {
             let Some(object) = snapshot.object(slot) else { continue };
+            work.wait_to_read(object.length()).await;
             let (is_selected, cost) = self.evaluate(object);
             work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
             if is_selected {

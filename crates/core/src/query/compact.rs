@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::cel_filter::CelFilter;
 use super::selection::{FieldTerm, Selection};
+use super::work::Work;
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
 use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, Shard, SortedValues};
@@ -150,6 +151,13 @@ impl CompactSelection {
             fields: u32::try_from(selection.fields.len()).unwrap_or(u32::MAX),
             shard: selection.shard.clone(),
             cel: selection.cel.clone(),
+        }
+    }
+
+    /// Waits until the object may be tested: a CEL expression reads it.
+    pub(super) async fn wait_to_test(&self, object: &Object, work: &mut Work) {
+        if self.cel.is_some() {
+            work.wait_to_read(object.length()).await;
         }
     }
 

@@ -44,6 +44,7 @@ impl Explanation {
                 let selection = CompactSelection::new(selection);
                 let mut before = 0;
                 for object in state.rewind().before() {
+                    selection.wait_to_test(object, work).await;
                     before += u64::from(selection.selects(object));
                     work.spend(steps_of_test(&selection)).await;
                 }

@@ -99,6 +99,7 @@ impl SelectedObjects {
         if !state.rewind().before().is_empty() {
             let selection = CompactSelection::new(selection);
             for object in state.rewind().before() {
+                selection.wait_to_test(object, work).await;
                 if selection.selects(object) {
                     before.push(object.clone());
                 }

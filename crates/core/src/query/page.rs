@@ -167,6 +167,7 @@ impl Listing {
         if !rewind.before().is_empty() {
             let selection = CompactSelection::new(selection);
             for object in rewind.before() {
+                selection.wait_to_test(object, work).await;
                 if starts_at(object.key()) && selection.selects(object) {
                     overlay.push_back(object.clone());
                 }

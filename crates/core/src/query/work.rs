@@ -17,9 +17,25 @@ const MOST_STEPS: u64 = 1 << 16;
 pub struct Work {
     /// The steps since the last yield.
     steps: u64,
+    /// Returns whether this task may now read an object of so many bytes. `None`: it always may.
+    may_read: Option<fn(usize) -> bool>,
 }
 
 impl Work {
+    /// Work that reads an object only when `may_read` returns true for its length. Until then it yields to other tasks.
+    pub fn with_reads(may_read: fn(usize) -> bool) -> Work {
+        Work { steps: 0, may_read: Some(may_read) }
+    }
+
+    /// Waits until the task may read an object of this many bytes.
+    pub async fn wait_to_read(&mut self, bytes: usize) {
+        let Some(may_read) = self.may_read else { return };
+        while !may_read(bytes) {
+            self.steps = 0;
+            yield_to_others().await;
+        }
+    }
+
     /// Counts steps, of some ten nanoseconds each. Yields to other tasks after [`MOST_STEPS`].
     pub async fn spend(&mut self, steps: u64) {
         self.steps = self.steps.saturating_add(steps);

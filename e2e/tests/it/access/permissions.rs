@@ -40,7 +40,7 @@ const REQUESTS: &[(&str, &str, bool)] = &[
     ("GET", "/apis/GROUP/v1/shirts?fieldSelector=metadata.name%3Dtwo", true),
     ("GET", "/apis/GROUP/v1/shirts?fieldSelector=metadata.name%3Done&limit=x", true),
     ("GET", "/apis/GROUP/v1/shirts?fieldSelector=spec.color%3Dblue&labelSelector=a", true),
-    ("GET", "/apis/GROUP/v1/shirts?fieldSelector=banana", true),
+    ("GET", "/apis/GROUP/v1/shirts?fieldSelector=ba+nana", true),
     ("GET", "/apis/GROUP/v1/shirts?timeout=banana", true),
     ("GET", "/apis/GROUP/v1/shirts?watch=1&timeoutSeconds=1", true),
     ("GET", "/apis/GROUP/v1/shirts?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Done", true),

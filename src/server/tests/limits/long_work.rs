@@ -218,7 +218,10 @@ fn every_way_to_a_long_object_takes_a_long_turn() {
     let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     // The fixture's first version is 101, that of the short object.
     let (initial, history) = (watch_from(0), watch_from(101));
+    // The long object is read to be evaluated, and is not selected.
+    let expression = format!("{SHIRTS}?celSelector=self.metadata.name.contains('first')");
     let ways = [
+        ("a LIST by an expression", &*expression, "application/yaml"),
         ("a GET", ONE, "application/json"),
         ("a GET as YAML", ONE, "application/yaml"),
         ("a GET as a Table", ONE, TABLE),
