@@ -268,6 +268,12 @@ async fn selectors(arena: &Arena) -> Result<String> {
         format!("fieldSelector={}", many(&|_| "spec.color".to_owned(), 5_000)),
         format!("fieldSelector={}", "spec.color+in+(".repeat(4_000)),
         format!("fieldSelector=spec.color^%3D{}", "p".repeat(1 << 20)),
+        format!("celSelector={}", "(".repeat(50_000)),
+        format!("celSelector={}", "!".repeat(50_000)),
+        format!("celSelector=true{}", "%7C%7Ctrue".repeat(5_000)),
+        format!("celSelector=1{}%3E0", "%2B1".repeat(20_000)),
+        format!("celSelector={}true{}", "[1,2,3,4,5,6,7,8,9].all(x,".repeat(40), ")".repeat(40)),
+        format!("celSelector='{}'.matches('(a*)*(b*)*c')", "ab".repeat(20_000)),
         format!("continue={}", "A".repeat(50_000)),
         (0..5_000).map(|number| format!("a{number}=1")).collect::<Vec<_>>().join("&"),
     ];
