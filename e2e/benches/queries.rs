@@ -1,4 +1,4 @@
-//! The row of queries: what operators of field selectors and facets cost, beside the same response without a query.
+//! The row of queries: what operators of field selectors, expressions, facets and sorting cost.
 //!
 //! Requests come one after the other, over one connection. A page of 100 objects shows the cost of finding the first
 //! hits, and a total in the form of Facets that of finding all of them.
@@ -26,6 +26,12 @@ const NAMES: u64 = 5_000;
 
 /// Requests of each kind, in a full run.
 const REQUESTS: usize = 200;
+
+/// Requests that evaluate every object.
+const SLOW_REQUESTS: usize = 3;
+
+/// The page of a sorted list that is measured beside the first.
+const LATER_PAGE: usize = 1_000;
 
 /// A query, and the target for the 99th percentile of its total.
 struct Query {
@@ -104,7 +110,46 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
             None => line,
         });
     }
+    let expressions = [
+        ("CEL, indexed: color = blue", "self.spec.color == 'blue'", requests),
+        (
+            "CEL, half indexed: color = blue and size = M",
+            "self.spec.color == 'blue' && self.spec.size == 'M'",
+            requests,
+        ),
+        ("CEL, indexed: or", "self.spec.color == 'blue' || self.spec.quantity > 98", requests),
+        ("CEL, not indexed", "self.spec.supplier.name.startsWith('a')", SLOW_REQUESTS),
+    ];
+    for (what, expression, requests) in expressions {
+        let (times, answer) =
+            times(&fed, &format!("{everywhere}?celSelector={}", encoded(expression)), FACETS, requests).await?;
+        let hits = answer["total"].as_u64().with_context(|| format!("a total of {what}"))?;
+        report.add(timed(format!("{what}: {} objects", number(hits as f64)), "total", &times));
+    }
+    for sort_by in ["spec.quantity", "-spec.serial"] {
+        let path = format!("{everywhere}?sortBy={sort_by}&limit=100");
+        let (first, mut page) = times(&fed, &path, "application/json", requests.min(20)).await?;
+        report.add(timed(format!("sortBy={sort_by}: first page"), "page of 100", &first));
+        let most = (fed.corpus.count() / 100) as usize;
+        let last = LATER_PAGE.min(most - 1);
+        let mut latest = path.clone();
+        for _ in 1..last {
+            let token = page["metadata"]["continue"].as_str().context("a token of the next page")?.to_owned();
+            latest = format!("{path}&continue={token}");
+            page = fed.own.client.get_json(&latest).await?;
+        }
+        let (later, _) = times(&fed, &latest, "application/json", requests.min(20)).await?;
+        report.add(timed(format!("sortBy={sort_by}: page {last}"), "page of 100", &later));
+    }
     Ok(())
+}
+
+/// A line of times without a target.
+fn timed(what: String, of: &str, times: &[Duration]) -> Line {
+    let (median, p99) = (percentile(times, 0.5), percentile(times, 0.99));
+    Line::new("queries", what, format!("{of} p50 {}, p99 {}", duration(median), duration(p99)))
+        .figure("p50", median.as_secs_f64())
+        .figure("p99", p99.as_secs_f64())
 }
 
 /// The times of requests, one after the other, and the last response. The first request is not measured.
