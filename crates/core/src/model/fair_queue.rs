@@ -153,8 +153,7 @@ impl Usage {
             Places::UntilLeft => (self.places, self.used) = (self.places + cost.places, *now),
             Places::UntilDone => {
                 self.places += cost.places;
-                // A request that need not wait may be the first of a user.
-                self.used = self.used.max(*now).saturating_add(cost.bytes);
+                self.used = self.used.saturating_add(cost.bytes);
             }
             Places::ForOneRound => {
                 *now = (*now).max(self.used);
@@ -242,16 +241,30 @@ struct Change<'a> {
     user: &'a mut Share,
 }
 
+/// Whether a request waited before its places are granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IsWaiting {
+    Yes,
+    No,
+}
+
 impl Change<'_> {
-    /// Updates the use of the user and of the tenant when a request begins to wait, if it is their only waiting one.
-    fn begin_waiting(&mut self, ticket: Ticket) {
+    /// Updates the use of the user and of the tenant before a request that need not wait, unless others of them wait.
+    fn raise_idle(&mut self) {
         if !self.tenant_is_waiting {
             self.tenant.begin_waiting(self.kind, *self.now);
         }
         if self.user.waiting.is_empty() {
-            self.user.precedence = precedence(self.kind, ticket);
             self.user.usage.begin_waiting(self.kind, *self.tenant_now);
         }
+    }
+
+    /// Updates the use of the user and of the tenant when a request begins to wait, if it is their only waiting one.
+    fn begin_waiting(&mut self, ticket: Ticket) {
+        if self.user.waiting.is_empty() {
+            self.user.precedence = precedence(self.kind, ticket);
+        }
+        self.raise_idle();
     }
 }
 
@@ -315,7 +328,7 @@ impl<User: Flow> FairQueue<User> {
         let (places, waiting) = self.usage_of(user);
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
         if is_first || (self.waiting == 0 && self.fits(cost)) {
-            self.grant(user, cost);
+            self.grant(user, cost, IsWaiting::No);
             return Entered::Granted;
         }
         self.wait(user, ticket, cost)
@@ -457,7 +470,10 @@ impl<User: Flow> FairQueue<User> {
 
     /// Counts the cost of a request that gets its places. The queue counts the places that the turn is expected to use.
     /// The user and the tenant are charged only with the granted ones.
-    fn grant(&mut self, user: &User, cost: Cost) {
+    ///
+    /// With [`Places::UntilDone`], a request that need not wait begins at the level of its tenant and user, as one that
+    /// waits did when it began to wait. Raising the use of a user who waits would take from it what it was behind.
+    fn grant(&mut self, user: &User, cost: Cost, is_waiting: IsWaiting) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
         match self.kind {
@@ -465,7 +481,10 @@ impl<User: Flow> FairQueue<User> {
             Places::UntilDone => self.raise_levels(user, cost.bytes),
             Places::ForOneRound => {}
         }
-        self.change(user, |change| {
+        self.change(user, |mut change| {
+            if change.kind == Places::UntilDone && is_waiting == IsWaiting::No {
+                change.raise_idle();
+            }
             change.tenant.grant(change.kind, cost, change.now);
             if change.kind == Places::UntilLeft {
                 // All tenants share the numbers of turns.
@@ -512,7 +531,7 @@ impl<User: Flow> FairQueue<User> {
             let Some((ticket, cost)) = next.filter(|(_, cost)| fits(*cost)) else { break };
             self.waiting -= 1;
             // The use is counted first: a user without waiting requests and unpaid use is forgotten.
-            self.grant(&user, cost);
+            self.grant(&user, cost, IsWaiting::Yes);
             self.change(&user, |change| _ = change.user.waiting.pop_front());
             turns.push(ticket);
         }
