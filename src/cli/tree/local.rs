@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 
 use super::arguments::{ObjectName, TreeArguments};
-use super::owner_of;
+use super::owner::{missing, owner_of};
 use crate::dependents::document::{API_VERSION, KIND, OwnerMetadata};
 use crate::dependents::{
     Dependent, DependentsDocument, NamespacePermissions, SearchScope, SearchedStore, WalkOptions, preferred, walk,
@@ -61,8 +61,7 @@ async fn in_catalog(
         Scope::Namespaced => format!("{namespace}/{name}"),
         Scope::Cluster => name.to_owned(),
     };
-    let stored =
-        snapshot.get(&key).ok_or_else(|| super::missing(folder, &resource.gvr, resource.scope, name, namespace))?;
+    let stored = snapshot.get(&key).ok_or_else(|| missing(folder, &resource.gvr, resource.scope, name, namespace))?;
     let owner = owner_of(&stored.json(), &resource.gvr, &resource.kind);
     let owner = owner.ok_or_else(|| anyhow!("{folder}: {key} has no metadata.uid"))?;
     let stores: Vec<SearchedStore> =

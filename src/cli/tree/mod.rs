@@ -5,17 +5,15 @@
 
 pub mod arguments;
 mod local;
+mod owner;
 mod picture;
 mod remote;
 #[cfg(test)]
 mod tests;
 
-use anyhow::anyhow;
-
-use crate::dependents::candidate::Candidate;
+use crate::dependents::DependentsDocument;
 use crate::dependents::document::SearchedResource;
-use crate::dependents::{Dependent, DependentsDocument};
-use crate::model::{Gvr, Moment, Scope, quote};
+use crate::model::Moment;
 use crate::source::kubeconfig::identity;
 
 use super::exit::{self, Exit};
@@ -105,38 +103,5 @@ fn listed(resources: &[SearchedResource]) -> String {
     match resources.len().saturating_sub(MOST_NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),
-    }
-}
-
-/// The owner, at the root of the tree, from its JSON. `None` if that is not JSON, or has no uid.
-fn owner_of(object: &[u8], gvr: &Gvr, kind: &str) -> Option<Dependent> {
-    let Candidate { uid, name, namespace, creation_timestamp, status, .. } = Candidate::read(object, |_| false)?;
-    if uid.is_empty() {
-        return None;
-    }
-    Some(Dependent {
-        api_version: gvr.group_version().to_string(),
-        kind: kind.to_owned(),
-        namespace,
-        name,
-        uid,
-        owners: Vec::new(),
-        creation_timestamp,
-        status,
-    })
-}
-
-/// The error for an object that does not exist in `place`, which is a URL or a folder.
-fn missing(place: &str, gvr: &Gvr, scope: Scope, name: &str, namespace: &str) -> anyhow::Error {
-    let resource = match &*gvr.group {
-        "" => gvr.resource.to_string(),
-        group => format!("{}.{group}", gvr.resource),
-    };
-    match scope {
-        Scope::Namespaced => anyhow!(
-            "{place} has no {resource} {} in the namespace {namespace}: -n selects another namespace",
-            quote(name)
-        ),
-        Scope::Cluster => anyhow!("{place} has no {resource} {}", quote(name)),
     }
 }

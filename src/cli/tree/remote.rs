@@ -4,7 +4,7 @@
 use anyhow::{Context, anyhow, bail};
 
 use super::arguments::{ObjectName, TreeArguments};
-use super::owner_of;
+use super::owner::{missing, owner_of};
 use crate::dependents::document::{API_VERSION, RESOURCE};
 use crate::dependents::{Dependent, DependentsDocument};
 use crate::model::Scope;
@@ -37,7 +37,7 @@ pub(super) async fn dependents(
     let read = connection.bytes(&object_path(resource, namespace, name), JSON).await;
     let bytes = match read {
         Err(error) if error.code() == Some(404) => {
-            bail!(super::missing(url, &resource.gvr, resource.scope, name, namespace))
+            bail!(missing(url, &resource.gvr, resource.scope, name, namespace))
         }
         read => read?,
     };

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::failure::{EvalError, Evaluated, no_overload, other};
+use super::failure::{EvalError, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
 use super::quantity::Quantity;
 use super::time::{self, Timestamp};
+use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Map, Text};
 use super::{lists, net, strings};
 use crate::model::float;

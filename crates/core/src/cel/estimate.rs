@@ -5,13 +5,13 @@
 //! defaults, so an evaluation has its own limit. kube-apiserver assumes the largest possible object instead, which
 //! would reject most macros over lists without maxItems.
 
-use super::CelProgram;
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::eval::ROUND_COST;
 use super::function::Function;
 use super::lex::excerpt;
 use super::plan::{Indexed, Step};
+use super::program::CelProgram;
 use super::types::CelType;
 
 /// The number of elements or entries of a list or map without a bound in the schema.

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use super::ast::{Ast, CelLiteral, Expr, ExprId, FoldKind};
 use super::call::call;
 use super::check::{CheckedNode, Meaning};
-use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
 use super::operate::{binary, equal, member};
 use super::types::CelType;
+use super::value::Evaluated;
 use super::value::{CelValue, Elements, Map, MapKey, Text};
 
 /// The cost of a list literal and of a map literal (cel-go `common/cost.go`).

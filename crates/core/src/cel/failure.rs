@@ -1,7 +1,5 @@
 //! How an evaluation fails.
 
-use super::value::CelValue;
-
 /// Why an expression has no value for an object. `&&`, `||` and the macros absorb it if another operand decides.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
@@ -42,9 +40,6 @@ impl From<EvalError> for Failure {
         Failure::Error(error)
     }
 }
-
-/// The result of evaluating a part of an expression.
-pub(super) type Evaluated<'a> = Result<CelValue<'a>, Failure>;
 
 /// The failure of a function whose arguments do not have the right types.
 pub(super) fn no_overload<T>() -> Result<T, Failure> {

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use super::ast::BinaryOperator;
-use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
 use super::operate::{binary, equal, order};
+use super::value::Evaluated;
 use super::value::{CelValue, ListValue};
 
 /// The maximum number of levels that `flatten` enters.

@@ -49,6 +49,7 @@ mod operate;
 mod parse;
 mod pattern;
 mod plan;
+mod program;
 mod quantity;
 mod set;
 mod strings;
@@ -65,24 +66,15 @@ pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
 pub use failure::EvalError;
 pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
+pub use program::CelProgram;
 pub use set::{IndexRequirement, IndexTest, ObjectSet, SetBounds, Subject};
 pub use types::CelType;
 
 use crate::json::Json;
 use crate::json::tree::Tree;
-use ast::Ast;
-use check::CheckedNode;
 use eval::Evaluator;
 use failure::Failure;
 use value::CelValue;
-
-/// A compiled expression.
-#[derive(Clone, Debug)]
-pub struct CelProgram {
-    ast: Ast,
-    checked: Vec<CheckedNode>,
-    object: Arc<CelType>,
-}
 
 /// The result of an evaluation, with its cost.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::failure::{Evaluated, no_overload, other};
+use super::failure::{no_overload, other};
 use super::function::Function;
 use super::value::CelValue;
+use super::value::Evaluated;
 
 /// Reads an address; `None` for other texts, for addresses with a zone, and for IPv4 addresses within IPv6.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use super::ast::BinaryOperator;
-use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::failure::{EvalError, Failure, no_overload, other};
 use super::meter::CostMeter;
 use super::time::Timestamp;
+use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Map};
 
 /// The maximum number of nested lists and maps that a comparison enters.

@@ -12,10 +12,10 @@
 //! Expressions with optional values (`?.`), functions other than `startsWith`, and fields compared with each other are
 //! not planned. Exact bounds rely on objects that conform to their schema.
 
-use super::CelProgram;
 use super::ast::{BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::function::Function;
+use super::program::CelProgram;
 use super::set::{IndexTest, ObjectSet, SetBounds, Subject};
 use super::types::CelType;
 

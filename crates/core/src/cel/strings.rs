@@ -2,10 +2,11 @@
 
 use regex::Regex;
 
-use super::failure::{EvalError, Evaluated, Failure, no_overload, other};
+use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
 use super::pattern;
+use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Text};
 
 /// The cost of compiling a pattern that is not a literal, for each of its bytes.

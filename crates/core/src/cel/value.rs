@@ -41,6 +41,9 @@ impl From<String> for Text<'_> {
     }
 }
 
+/// The result of evaluating a part of an expression.
+pub(super) type Evaluated<'a> = Result<CelValue<'a>, Failure>;
+
 /// A value.
 #[derive(Clone, Debug)]
 pub(super) enum CelValue<'a> {

@@ -1,6 +1,6 @@
 //! The owners of an object (`metadata.ownerReferences`), as a store indexes them.
 
-use super::fnv1a;
+use super::fnv::fnv1a;
 
 /// The maximum number of different owners of an object that are indexed. Objects usually have one, and a change of the
 /// owners of an object costs as many changes of the index.

@@ -1,7 +1,7 @@
 //! The CEL expression of a request: which objects an index finds for it, and the evaluation of the others.
 //!
 //! [`crate::cel`] compiles the expression, and bounds the objects for which it is true by sets that an index can find.
-//! Here these sets are found with the plan of ordinary requirements, and the objects between the bounds are evaluated.
+//! `cel_hits` finds these sets with the plan of ordinary requirements, and the objects between the bounds are evaluated.
 //! Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request.
 //!
 //! The bounds rely on objects that conform to their schema. An object that is older than its schema can have a text in
@@ -10,23 +10,15 @@
 //! A filter is for one request: it counts the objects for which the expression fails.
 
 use std::hash::{Hash, Hasher};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
 
-use super::plan::{Hits, QueryPlan};
-use super::selection::{FieldTerm, Selection};
-use super::work::Work;
-use crate::cel::{
-    CelError, CelProgram, CelType, EvaluationError, IndexRequirement, IndexTest, Indexed, IndexedKind, IndexedPath,
-    ObjectSet, Subject,
-};
-use crate::extract::{Extractor, FieldRef, Origin};
+use crate::cel::{CelError, CelProgram, CelType, EvaluationError, Indexed, IndexedKind, IndexedPath, ObjectSet};
+use crate::extract::{Extractor, Origin};
 use crate::model::{FieldIndex, Version};
-use crate::selector::{LabelRequirement, LabelSelector, Operator};
-use crate::store::{IndexedPart, Object, Snapshot};
+use crate::store::Object;
 
 /// The limit of one evaluation, in the unit of Kubernetes: that of one expression there (apiserver `pkg/apis/cel`,
 /// PerCallLimit).
@@ -39,18 +31,18 @@ const MOST_FOR_REQUEST: u64 = 100_000_000;
 const BYTES_FOR_ONE: u64 = 64;
 
 /// Steps of work for one unit of cost.
-const STEPS_FOR_ONE: u64 = 2;
+pub(super) const STEPS_FOR_ONE: u64 = 2;
 
 /// The expression of a request over one resource.
 #[derive(Debug)]
 pub struct CelFilter {
     program: CelProgram,
     /// Objects of this set, and no others, can satisfy the expression.
-    at_most: ObjectSet,
+    pub(super) at_most: ObjectSet,
     /// All objects of this set satisfy it.
-    at_least: ObjectSet,
+    pub(super) at_least: ObjectSet,
     /// The fields to which the numbers of [`Subject::Field`] refer.
-    fields: Vec<FieldIndex>,
+    pub(super) fields: Vec<FieldIndex>,
     /// The paths that a FieldCache could index, so that fewer objects are evaluated.
     unindexed: Vec<String>,
     evaluated: AtomicU64,
@@ -59,12 +51,12 @@ pub struct CelFilter {
     /// The first error, and the part of the expression that exceeded a limit.
     messages: Mutex<Messages>,
     /// The slots that were found last.
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<FoundSlots>>,
 }
 
 /// The slots of a state that a filter has found. A request plans its selection again for each further step.
 #[derive(Debug)]
-struct Found {
+struct FoundSlots {
     version: Version,
     epoch: u64,
     slots: RoaringBitmap,
@@ -186,7 +178,7 @@ impl CelFilter {
     }
 
     /// Whether the expression is true for the object, and the cost.
-    fn evaluate(&self, object: &Object) -> (bool, u64) {
+    pub(super) fn evaluate(&self, object: &Object) -> (bool, u64) {
         let evaluation = self.program.evaluate(&object.json(), MOST_FOR_OBJECT);
         let cost = evaluation.cost.saturating_add(object.length() as u64 / BYTES_FOR_ONE);
         self.evaluated.fetch_add(1, Ordering::Relaxed);
@@ -211,133 +203,29 @@ impl CelFilter {
         }
     }
 
-    /// Whether a limit was exceeded, so that further evaluations are of no use.
-    fn is_over(&self) -> bool {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).over_limit.is_some()
+    /// The slots that were found in this state; `None` if it has not been evaluated.
+    pub(super) fn known(&self, version: Version, epoch: u64) -> Option<RoaringBitmap> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.as_ref().filter(|found| found.version == version && found.epoch == epoch).map(|found| found.slots.clone())
     }
 
-    /// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a
-    /// limit is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
-    pub(super) async fn narrow(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
-        let (version, epoch) = (snapshot.version(), snapshot.epoch());
-        let lock = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock()
-            .as_ref()
-            .filter(|found| found.version == version && found.epoch == epoch)
-            .map(|found| found.slots.clone());
-        if let Some(slots) = known {
-            return slots;
-        }
+    /// Remembers the slots that were found in a state.
+    pub(super) fn remember(&self, version: Version, epoch: u64, slots: RoaringBitmap) {
+        let found = FoundSlots { version, epoch, slots };
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    }
+
+    /// Begins the evaluation of another state: forgets what was counted.
+    pub(super) fn begin(&self) {
         for counter in [&self.evaluated, &self.cost, &self.failed] {
             counter.store(0, Ordering::Relaxed);
         }
         *self.messages.lock().unwrap_or_else(PoisonError::into_inner) = Messages::default();
-        let slots = self.evaluate_hits(hits, snapshot, work).await;
-        *lock() = Some(Found { version, epoch, slots: slots.clone() });
-        slots
     }
 
-    /// The slots among `hits` whose objects satisfy the expression.
-    async fn evaluate_hits(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
-        let mut candidates = match hits {
-            Hits::Everything => snapshot.occupied().to_bitmap(),
-            Hits::Namespace(namespace) => {
-                snapshot.postings().namespace(&namespace).map(|slots| slots.to_bitmap()).unwrap_or_default()
-            }
-            Hits::Slots(slots) => slots,
-        };
-        // Objects with unknown values are in no set of the index.
-        let mut unknown = RoaringBitmap::new();
-        for field in &self.fields {
-            let slots = snapshot.postings().incomplete(IndexedPart::Field(*field));
-            if let Some(slots) = slots {
-                slots.add_to(&mut unknown);
-                work.spend(slots.len()).await;
-            }
-        }
-        if self.at_most != ObjectSet::All {
-            candidates &= self.slots_of(&self.at_most, snapshot, work).await | &unknown;
-        }
-        let certain = self.slots_of(&self.at_least, snapshot, work).await - unknown;
-        let mut selected = &candidates & &certain;
-        for slot in candidates - certain {
-            let Some(object) = snapshot.object(slot) else { continue };
-            work.wait_to_read(object.length()).await;
-            let (is_selected, cost) = self.evaluate(object);
-            work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
-            if is_selected {
-                selected.insert(slot);
-            }
-            if self.is_over() {
-                break;
-            }
-        }
-        selected
-    }
-
-    /// The slots of a set. The depth of the recursion is that of the expression, which its compilation limits.
-    fn slots_of<'a>(
-        &'a self,
-        set: &'a ObjectSet,
-        snapshot: &'a Snapshot,
-        work: &'a mut Work,
-    ) -> Pin<Box<dyn Future<Output = RoaringBitmap> + Send + 'a>> {
-        Box::pin(async move {
-            match set {
-                ObjectSet::All => snapshot.occupied().to_bitmap(),
-                ObjectSet::Nothing => RoaringBitmap::new(),
-                ObjectSet::Leaf(requirement) => {
-                    let selection = self.selection_of(requirement);
-                    match QueryPlan::new(&selection, snapshot, work).await.hits_of_requirements(work).await {
-                        Hits::Everything | Hits::Namespace(_) => snapshot.occupied().to_bitmap(),
-                        Hits::Slots(slots) => slots,
-                    }
-                }
-                ObjectSet::Not(inner) => snapshot.occupied().to_bitmap() - self.slots_of(inner, snapshot, work).await,
-                ObjectSet::And(sets) => {
-                    let mut slots: Option<RoaringBitmap> = None;
-                    for set in sets {
-                        let more = self.slots_of(set, snapshot, work).await;
-                        slots = Some(match slots {
-                            Some(slots) => slots & more,
-                            None => more,
-                        });
-                    }
-                    slots.unwrap_or_default()
-                }
-                ObjectSet::Or(sets) => {
-                    let mut slots = RoaringBitmap::new();
-                    for set in sets {
-                        slots |= self.slots_of(set, snapshot, work).await;
-                    }
-                    slots
-                }
-            }
-        })
-    }
-
-    /// The selection of a requirement.
-    fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
-        let operator = match &requirement.test {
-            IndexTest::In(values) => Operator::In(values.clone()),
-            IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),
-            IndexTest::AtLeast(bound) => Operator::GreaterOrEqual(*bound),
-            IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),
-            IndexTest::Exists => Operator::Exists,
-        };
-        let field = |field| Selection { fields: vec![FieldTerm::new(field, operator.clone())], ..Selection::default() };
-        match &requirement.subject {
-            Subject::Name => field(FieldRef::Name),
-            Subject::Namespace => field(FieldRef::Namespace),
-            Subject::Field(number) => match self.fields.get(*number) {
-                Some(index) => field(FieldRef::Field(*index)),
-                None => field(FieldRef::Empty),
-            },
-            Subject::Label(key) => {
-                let requirements = vec![LabelRequirement { key: key.clone(), operator }];
-                Selection { labels: LabelSelector { requirements }, ..Selection::default() }
-            }
-        }
+    /// Whether a limit was exceeded, so that further evaluations are of no use.
+    pub(super) fn is_over(&self) -> bool {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).over_limit.is_some()
     }
 }
 

@@ -16,6 +16,7 @@ use std::ops::{Bound, RangeInclusive};
 
 use roaring::RoaringBitmap;
 
+use super::cel_hits;
 use super::compact::{CompactSelection, Selects};
 use super::operand::PlanTerm;
 use super::selection::{FieldTerm, Selection};
@@ -499,7 +500,7 @@ impl<'a> QueryPlan<'a> {
     pub async fn hits(&self, work: &mut Work) -> Hits {
         let hits = self.hits_of_requirements(work).await;
         match &self.selection.cel {
-            Some(cel) => Hits::Slots(cel.narrow(hits, self.snapshot, work).await),
+            Some(cel) => Hits::Slots(cel_hits::narrow(cel, hits, self.snapshot, work).await),
             None => hits,
         }
     }

@@ -1,0 +1,134 @@
+//! The objects that satisfy the CEL expression of a request, found with the plan of ordinary requirements.
+//!
+//! [`super::cel_filter`] has the sets that bound these objects, and evaluates what is between the bounds.
+
+use std::pin::Pin;
+
+use roaring::RoaringBitmap;
+
+use super::cel_filter::{CelFilter, STEPS_FOR_ONE};
+use super::plan::{Hits, QueryPlan};
+use super::selection::{FieldTerm, Selection};
+use super::work::Work;
+use crate::cel::{IndexRequirement, IndexTest, ObjectSet, Subject};
+use crate::extract::FieldRef;
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
+use crate::store::{IndexedPart, Snapshot};
+
+/// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a limit
+/// is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
+pub(super) async fn narrow(filter: &CelFilter, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
+    let (version, epoch) = (snapshot.version(), snapshot.epoch());
+    if let Some(slots) = filter.known(version, epoch) {
+        return slots;
+    }
+    filter.begin();
+    let slots = filter.evaluate_hits(hits, snapshot, work).await;
+    filter.remember(version, epoch, slots.clone());
+    slots
+}
+
+impl CelFilter {
+    /// The slots among `hits` whose objects satisfy the expression.
+    async fn evaluate_hits(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
+        let mut candidates = match hits {
+            Hits::Everything => snapshot.occupied().to_bitmap(),
+            Hits::Namespace(namespace) => {
+                snapshot.postings().namespace(&namespace).map(|slots| slots.to_bitmap()).unwrap_or_default()
+            }
+            Hits::Slots(slots) => slots,
+        };
+        // Objects with unknown values are in no set of the index.
+        let mut unknown = RoaringBitmap::new();
+        for field in &self.fields {
+            let slots = snapshot.postings().incomplete(IndexedPart::Field(*field));
+            if let Some(slots) = slots {
+                slots.add_to(&mut unknown);
+                work.spend(slots.len()).await;
+            }
+        }
+        if self.at_most != ObjectSet::All {
+            candidates &= self.slots_of(&self.at_most, snapshot, work).await | &unknown;
+        }
+        let certain = self.slots_of(&self.at_least, snapshot, work).await - unknown;
+        let mut selected = &candidates & &certain;
+        for slot in candidates - certain {
+            let Some(object) = snapshot.object(slot) else { continue };
+            work.wait_to_read(object.length()).await;
+            let (is_selected, cost) = self.evaluate(object);
+            work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
+            if is_selected {
+                selected.insert(slot);
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        selected
+    }
+
+    /// The slots of a set. The depth of the recursion is that of the expression, which its compilation limits.
+    fn slots_of<'a>(
+        &'a self,
+        set: &'a ObjectSet,
+        snapshot: &'a Snapshot,
+        work: &'a mut Work,
+    ) -> Pin<Box<dyn Future<Output = RoaringBitmap> + Send + 'a>> {
+        Box::pin(async move {
+            match set {
+                ObjectSet::All => snapshot.occupied().to_bitmap(),
+                ObjectSet::Nothing => RoaringBitmap::new(),
+                ObjectSet::Leaf(requirement) => {
+                    let selection = self.selection_of(requirement);
+                    match QueryPlan::new(&selection, snapshot, work).await.hits_of_requirements(work).await {
+                        Hits::Everything | Hits::Namespace(_) => snapshot.occupied().to_bitmap(),
+                        Hits::Slots(slots) => slots,
+                    }
+                }
+                ObjectSet::Not(inner) => snapshot.occupied().to_bitmap() - self.slots_of(inner, snapshot, work).await,
+                ObjectSet::And(sets) => {
+                    let mut slots: Option<RoaringBitmap> = None;
+                    for set in sets {
+                        let more = self.slots_of(set, snapshot, work).await;
+                        slots = Some(match slots {
+                            Some(slots) => slots & more,
+                            None => more,
+                        });
+                    }
+                    slots.unwrap_or_default()
+                }
+                ObjectSet::Or(sets) => {
+                    let mut slots = RoaringBitmap::new();
+                    for set in sets {
+                        slots |= self.slots_of(set, snapshot, work).await;
+                    }
+                    slots
+                }
+            }
+        })
+    }
+
+    /// The selection of a requirement.
+    fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
+        let operator = match &requirement.test {
+            IndexTest::In(values) => Operator::In(values.clone()),
+            IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),
+            IndexTest::AtLeast(bound) => Operator::GreaterOrEqual(*bound),
+            IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),
+            IndexTest::Exists => Operator::Exists,
+        };
+        let field = |field| Selection { fields: vec![FieldTerm::new(field, operator.clone())], ..Selection::default() };
+        match &requirement.subject {
+            Subject::Name => field(FieldRef::Name),
+            Subject::Namespace => field(FieldRef::Namespace),
+            Subject::Field(number) => match self.fields.get(*number) {
+                Some(index) => field(FieldRef::Field(*index)),
+                None => field(FieldRef::Empty),
+            },
+            Subject::Label(key) => {
+                let requirements = vec![LabelRequirement { key: key.clone(), operator }];
+                Selection { labels: LabelSelector { requirements }, ..Selection::default() }
+            }
+        }
+    }
+}
