@@ -126,7 +126,7 @@ async fn watches(kubectl: &Kubectl, writer: &Client, group: &str, namespace: &st
     }
     objects::create(writer, &path, &shirt(group, "new", "green", None)).await?;
     objects::merge(writer, &format!("{path}/new"), &json!({ "spec": { "color": "brown", "size": 50 } })).await?;
-    writer.send(Request::new(Method::DELETE, &format!("{path}/new"))).await?.success()?;
+    writer.send(Request::new(Method::DELETE, format!("{path}/new"))).await?.success()?;
     for (selector, expected, watch) in &started {
         for event in *expected {
             let what = format!("{event} of {selector}");
@@ -149,7 +149,7 @@ async fn watches(kubectl: &Kubectl, writer: &Client, group: &str, namespace: &st
 async fn deletion(client: &Client, path: &str) -> Result<()> {
     let count = async || -> Result<usize> { Ok(client.get_json(path).await?["items"].as_array().map_or(0, Vec::len)) };
     let before = count().await?;
-    let answer = client.send(Request::new(Method::DELETE, &format!("{path}?fieldSelector=spec.color^%3Db"))).await?;
+    let answer = client.send(Request::new(Method::DELETE, format!("{path}?fieldSelector=spec.color^%3Db"))).await?;
     ensure!(!answer.status.is_success(), "{answer:?}");
     ensure!(count().await? == before, "objects were deleted");
     Ok(())

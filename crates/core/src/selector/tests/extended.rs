@@ -9,11 +9,14 @@ fn list(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
+/// A selector, its fields with their operators, and what the row is about.
+type Row<'r> = (&'r str, &'r [(&'r str, Operator)], &'r str);
+
 #[test]
 fn every_operator_is_read_with_its_operand() {
     use Operator::{DoesNotExist, Exists, GreaterOrEqual, GreaterThan, In, LessOrEqual, LessThan, NotIn, StartsWith};
     let equal = Operator::equal_to;
-    let rows: [(&str, &[(&str, Operator)], &str); 27] = [
+    let rows: [Row; 27] = [
         ("k", &[("k", Exists)], "a name alone"),
         ("!k", &[("k", DoesNotExist)], "a name after an exclamation mark"),
         (" ! k ", &[("k", DoesNotExist)], "spaces around a name"),
@@ -133,7 +136,7 @@ fn requirements_of_one_reading_only_are_not_certain() {
 
 #[test]
 fn long_selectors_are_bounded() {
-    let many = |term: &str| vec![term; 5].join(",");
+    let many = |term: &str| [term; 5].join(",");
     for text in [many("k"), many("k>5"), many("k in (a,b,c,d,e,f)")] {
         let error = FieldSelector::parse_at_most(&text, 4).unwrap_err();
         assert_eq!(error.message, "the field selector has more than 4 terms: send several requests", "{text}");
