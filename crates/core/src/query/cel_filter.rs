@@ -41,7 +41,7 @@ pub struct CelFilter {
     pub(super) at_most: ObjectSet,
     /// All objects of this set satisfy it.
     pub(super) at_least: ObjectSet,
-    /// The fields to which the numbers of [`Subject::Field`] refer.
+    /// The fields to which the numbers of `Subject::Field` refer.
     pub(super) fields: Vec<FieldIndex>,
     /// The paths that a FieldCache could index, so that fewer objects are evaluated.
     unindexed: Vec<String>,
