@@ -16,7 +16,7 @@ use crate::registry::Catalog;
 use crate::runtime::resource_name::Names;
 use crate::runtime::source::{self, SourceOptions};
 
-/// Whoever can read the folder may read all of it.
+/// A user who can read the folder may read all of it.
 struct AllPermitted;
 
 impl NamespacePermissions for AllPermitted {

@@ -1,7 +1,11 @@
 //! `celSelector` of lists.
 
+use std::collections::BTreeMap;
+
 use super::facets::FACETS;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::extract::Prune;
+use crate::registry::views::{ViewDefinition, ViewPart};
 
 /// The query of an expression.
 fn query(expression: &str) -> String {
@@ -108,4 +112,29 @@ async fn an_expensive_expression_names_its_part_and_the_remedy() {
     let message = answer.message();
     assert!(message.starts_with("celSelector: a/x: the evaluation exceeds the cost limit of 1000000 in "), "{message}");
     assert!(message.contains("select fewer objects"), "{message}");
+}
+
+/// An expression would read what the View hides.
+#[tokio::test]
+async fn views_reject_expressions() {
+    let fixture = fixture();
+    let part = ViewPart {
+        group: "stable.example.com".to_owned(),
+        resource: "shirts".to_owned(),
+        prune: Prune::new([".spec.size"]).unwrap().into(),
+        ..ViewPart::default()
+    };
+    let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
+    fixture.registry.replace_views(BTreeMap::from([("window".to_owned(), Ok(definition.into()))]));
+    let view = "/apis/view.fieldcache.dev/v1alpha1/views/window/proxy";
+    for accept in ["application/json", FACETS] {
+        let path = format!("{view}{ALL_SHIRTS}{}", query("self.spec.size == 9"));
+        let answer = fixture.get_with(&path, &[("accept", accept)]).await;
+        let expected = (400, "celSelector is not supported in a View: use another selector".to_owned());
+        assert_eq!((answer.code.as_u16(), answer.message()), expected, "{accept}");
+    }
+    // Without managed fields, but outside of a View.
+    let path = format!("{ALL_SHIRTS}{}", query("self.spec.size == 9"));
+    let dropped = fixture.get_with(&path, &[("accept", "application/json;drop=metadata.managedFields")]).await;
+    assert_eq!(dropped.names(), ["a/x"]);
 }

@@ -5,6 +5,8 @@
 //! defaults, so an evaluation has its own limit. kube-apiserver assumes the largest possible object instead, which
 //! would reject most macros over lists without maxItems.
 
+use std::collections::HashSet;
+
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::eval::ROUND_COST;
@@ -224,13 +226,13 @@ fn children(expr: &Expr) -> Vec<ExprId> {
 /// The paths below `self` that an expression reads and that are not in an index, as JSON paths, in the order in which
 /// they are read, without repetition. The name, the namespace and labels are omitted.
 pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for steps in paths_below(program, program.ast.root) {
         let is_known = indexed.paths.iter().any(|path| path.steps == steps)
             || matches!(&steps[..], [Step::Key(metadata), Step::Key(key), ..]
                 if metadata == "metadata" && ["name", "namespace", "labels"].contains(&&**key));
         let text = path_text(&steps);
-        if !is_known && !found.contains(&text) {
+        if !is_known && seen.insert(text.clone()) {
             found.push(text);
         }
     }

@@ -50,7 +50,7 @@ pub struct IndexedPath {
     pub kind: IndexedKind,
     /// The text of objects without the value, with null, and with an empty text.
     pub absent: String,
-    /// Whether [`Step::Each`] stands for lists only. Otherwise it can also stand for the members of an object.
+    /// Whether [`Step::Each`] is an element of a list only. Otherwise it can also be a member of an object.
     pub has_lists: bool,
 }
 
@@ -169,6 +169,12 @@ impl<'a> Planner<'a> {
 
     /// The plan of a node, outside of macros.
     fn plan(&self, id: ExprId) -> Plan {
+        let Plan { when_true, when_false } = self.whole_plan(id);
+        Plan { when_true: when_true.bounded(), when_false: when_false.bounded() }
+    }
+
+    /// The plan of a node, whatever the size of its bounds, from the bounded plans of its operands.
+    fn whole_plan(&self, id: ExprId) -> Plan {
         match self.expr(id) {
             Expr::Literal(CelLiteral::Bool(bool)) => {
                 let when = |is: bool| SetBounds::exactly(if is { ObjectSet::All } else { ObjectSet::Nothing });

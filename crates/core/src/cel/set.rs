@@ -107,6 +107,23 @@ impl ObjectSet {
         }
     }
 
+    /// Whether the set has more than `most` parts. Reads at most about so many.
+    fn exceeds(&self, most: usize) -> bool {
+        let (mut parts, mut left) = (vec![self], most);
+        while let Some(part) = parts.pop() {
+            if left == 0 {
+                return true;
+            }
+            left -= 1;
+            match part {
+                ObjectSet::All | ObjectSet::Nothing | ObjectSet::Leaf(_) => {}
+                ObjectSet::Not(set) => parts.push(set),
+                ObjectSet::And(sets) | ObjectSet::Or(sets) => parts.extend(sets),
+            }
+        }
+        false
+    }
+
     /// Whether an object is in the set; `meets` decides for each leaf.
     pub fn has(&self, meets: &impl Fn(&IndexRequirement) -> bool) -> bool {
         match self {
@@ -119,6 +136,10 @@ impl ObjectSet {
         }
     }
 }
+
+/// The maximum number of parts of a set. A bound with more is dropped, so more objects are evaluated. A conditional has
+/// its condition twice in each bound, so nested ones would have exponentially many parts.
+const MOST_PARTS: usize = 1_024;
 
 /// A set between two others that are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +158,15 @@ impl SetBounds {
 
     pub(super) fn exactly(set: ObjectSet) -> SetBounds {
         SetBounds { at_least: set.clone(), at_most: set }
+    }
+
+    /// The bounds, without those that have more than [`MOST_PARTS`].
+    pub(super) fn bounded(self) -> SetBounds {
+        let SetBounds { at_least, at_most } = self;
+        SetBounds {
+            at_least: if at_least.exceeds(MOST_PARTS) { ObjectSet::Nothing } else { at_least },
+            at_most: if at_most.exceeds(MOST_PARTS) { ObjectSet::All } else { at_most },
+        }
     }
 
     /// Whether the set itself is known, so that no object needs to be evaluated. An index can find out that both bounds

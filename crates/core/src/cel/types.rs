@@ -317,7 +317,7 @@ fn metadata() -> Property {
     property(CelType::Object(Arc::new(ObjectType { members, is_open: false })), true)
 }
 
-/// The name that an escaped name stands for (apiserver `pkg/cel/escaping.go`); `None` if it has no escape.
+/// The name of which this is the escaped form (apiserver `pkg/cel/escaping.go`); `None` if it has no escape.
 fn unescape(name: &str) -> Option<String> {
     const ESCAPES: [(&str, &str); 4] =
         [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];

@@ -27,6 +27,9 @@ const MOST_FOR_OBJECT: u64 = 1_000_000;
 /// The limit of all evaluations of a request, in the same unit. Reading an object counts too.
 const MOST_FOR_REQUEST: u64 = 100_000_000;
 
+/// The maximum number of paths that an error names.
+const MOST_NAMED: usize = 5;
+
 /// Bytes of an object that are read for one unit of cost.
 const BYTES_FOR_ONE: u64 = 64;
 
@@ -43,8 +46,8 @@ pub struct CelFilter {
     pub(super) at_least: ObjectSet,
     /// The fields to which the numbers of `Subject::Field` refer.
     pub(super) fields: Vec<FieldIndex>,
-    /// The paths that a FieldCache could index, so that fewer objects are evaluated.
-    unindexed: Vec<String>,
+    /// What the index has.
+    indexed: Indexed,
     evaluated: AtomicU64,
     cost: AtomicU64,
     failed: AtomicU64,
@@ -120,7 +123,7 @@ impl CelFilter {
         Ok(CelFilter {
             at_most: bounds.at_most,
             at_least: bounds.at_least,
-            unindexed: program.unindexed(&indexed),
+            indexed,
             program,
             fields,
             evaluated: AtomicU64::new(0),
@@ -159,11 +162,13 @@ impl CelFilter {
     pub fn result(&self) -> Result<Option<FailedObjects>, OverCost> {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &messages.over_limit {
-            let remedy = match &self.unindexed[..] {
+            // A FieldCache could index these, so that fewer objects are evaluated.
+            let unindexed = self.program.unindexed(&self.indexed);
+            let remedy = match &unindexed[..] {
                 [] => "select fewer objects, by fields and labels too".to_owned(),
                 paths => format!(
                     "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
-                    paths.join(", ")
+                    paths[..paths.len().min(MOST_NAMED)].join(", ")
                 ),
             };
             return Err(OverCost { reason: reason.clone(), remedy });

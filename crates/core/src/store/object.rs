@@ -497,7 +497,7 @@ fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     Some(text(value))
 }
 
-/// Stands for the number of owners of an object that has too many.
+/// Replaces the number of owners of an object that has too many.
 const TOO_MANY_OWNERS: usize = MOST_OWNERS + 1;
 
 /// Writes the owners of an object.

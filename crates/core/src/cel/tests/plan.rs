@@ -8,8 +8,8 @@ use proptest::{collection, option, prop_assert, proptest, sample};
 use serde_json::{Value, json};
 
 use super::super::{
-    CelProgram, CelType, EvaluationError, IndexRequirement, IndexTest, Indexed, IndexedKind, IndexedPath, Plan,
-    SetBounds, Step, Subject,
+    CelProgram, CelType, EvaluationError, IndexRequirement, IndexTest, Indexed, IndexedKind, IndexedPath, ObjectSet,
+    Plan, SetBounds, Step, Subject,
 };
 
 const LIMIT: u64 = 100_000;
@@ -315,4 +315,21 @@ fn paths_are_read() {
         let found = IndexedPath::parse(text, IndexedKind::Text).map(|path| path.steps);
         assert_eq!(found, expected, "{text}");
     }
+}
+
+/// Each conditional has its condition twice in each bound.
+#[test]
+fn nested_conditionals_have_plans_of_bounded_size() {
+    let leaf = "self.spec.a == 'x'";
+    let mut text = leaf.to_owned();
+    for _ in 0..40 {
+        text = format!("({text}) ? {leaf} : self.spec.z == 'y'");
+    }
+    let program = CelProgram::compile(&text, &Arc::new(CelType::Dyn)).unwrap();
+    let length = format!("{:?}", program.analyze(&indexed(false))).len();
+    assert!(length < 1 << 20, "{length} bytes of text");
+    // Two levels are still planned.
+    let program =
+        CelProgram::compile(&format!("({leaf} ? true : false) ? {leaf} : false"), &Arc::new(CelType::Dyn)).unwrap();
+    assert_ne!(program.analyze(&indexed(false)).when_true.at_most, ObjectSet::All);
 }

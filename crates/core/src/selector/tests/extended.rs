@@ -98,7 +98,7 @@ fn a_text_that_kube_apiserver_can_parse_keeps_its_reading() {
         ("k=a>5", None, "signs within a value"),
         ("k=a in (b)", None, "words within a value"),
         ("k>=5", Some("k>=5"), "the label may be `k>`"),
-        ("k^=a,j=b", Some("j=b,k^=a"), "all terms are read anew"),
+        ("k^=a,j=b", Some("j=b,k^=a"), "the second reading is of all terms"),
         ("k >= 5", Some("k>=5"), "spaces"),
         (" k=a", None, "no operator of fieldcache, so kube-apiserver's error remains"),
         (" k=a,k>=5", Some("k=a,k>=5"), "spaces beside an operator of fieldcache"),
