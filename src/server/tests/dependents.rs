@@ -229,7 +229,7 @@ async fn without_a_decision_there_are_no_dependents() {
     let read = async || fixture.get_with(&path("uid-shirt-b"), &bearer).await;
     assert_eq!(names(&read().await), "pod-b0 pod-b1");
     cluster.is_gone.store(true, Ordering::Relaxed);
-    // What was denied is asked again after a second, what was allowed is not.
+    // A denial is reviewed again after a second, a permission is not.
     advance(Duration::from_secs(2)).await;
     let answer = read().await;
     assert_eq!(answer.code.as_u16(), 500, "{}", answer.body);

@@ -53,25 +53,31 @@ impl Gate {
     }
 }
 
+/// Starts the work of this many users on an object of so many bytes each. The work waits at the gate.
+fn start_heavy(users: usize, bytes: usize, seats: &Arc<Seats>, gate: &Arc<Gate>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for number in 0..users {
+        let (seats, gate) = (seats.clone(), gate.clone());
+        tasks.spawn(async move {
+            let mut worker = seats.worker(&user(&format!("heavy-{number}")));
+            worker.arrive().await.unwrap();
+            let work = async {
+                wait_to_read(bytes).await;
+                gate.pass();
+            };
+            worker.work_through(work).await;
+        });
+    }
+    tasks
+}
+
 #[test]
 fn long_work_of_many_users_leaves_the_threads_to_others() {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (seats, gate) = (Arc::new(Seats::new(32)), Arc::new(Gate::default()));
     let permits = available_parallelism().unwrap().get();
     let (is_served, most) = runtime.block_on(async {
-        let mut tasks = JoinSet::new();
-        for number in 0..permits + 8 {
-            let (seats, gate) = (seats.clone(), gate.clone());
-            tasks.spawn(async move {
-                let mut worker = seats.worker(&user(&format!("heavy-{number}")));
-                worker.arrive().await.unwrap();
-                let work = async {
-                    wait_to_read(LONG + 1).await;
-                    gate.pass();
-                };
-                worker.work_through(work).await;
-            });
-        }
+        let mut tasks = start_heavy(permits + 8, LONG + 1, &seats, &gate);
         while gate.blocked.load(Ordering::SeqCst) < permits.min(2) {
             yield_now().await;
         }
@@ -101,19 +107,7 @@ fn very_long_work_leaves_permits_for_long_work() {
     let (seats, gate) = (Arc::new(Seats::new(32)), Arc::new(Gate::default()));
     let permits = available_parallelism().unwrap().get().div_ceil(2);
     let (is_served, most) = runtime.block_on(async {
-        let mut tasks = JoinSet::new();
-        for number in 0..permits + 8 {
-            let (seats, gate) = (seats.clone(), gate.clone());
-            tasks.spawn(async move {
-                let mut worker = seats.worker(&user(&format!("heavy-{number}")));
-                worker.arrive().await.unwrap();
-                let work = async {
-                    wait_to_read(VERY_LONG + 1).await;
-                    gate.pass();
-                };
-                worker.work_through(work).await;
-            });
-        }
+        let mut tasks = start_heavy(permits + 8, VERY_LONG + 1, &seats, &gate);
         while gate.blocked.load(Ordering::SeqCst) < permits {
             yield_now().await;
         }
