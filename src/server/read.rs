@@ -16,6 +16,8 @@ use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, Re
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
+use super::consistency;
+use super::consistency::ReadFrom;
 use super::no_response::NoResponse;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::long_work;
@@ -155,6 +157,34 @@ pub struct RequestedSelection {
     /// Whether the API server of the source understands the selectors. It does not know the fields of a FieldCache and
     /// the operators of fieldcache. Most API servers ignore `shardSelector`.
     pub is_upstream: bool,
+}
+
+/// A snapshot from the version on since which a View selects the same objects, and how it was reached: `served` if it
+/// is new enough, as for every request at the root. Otherwise waits as [`not_older_than`] does. If the source has no
+/// newer version, `served` is returned: then nothing has been written since.
+///
+/// # Errors
+/// [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
+pub async fn reach_selection(resource: &Resource, served: Snapshot) -> Result<(Snapshot, ReadFrom), NoResponse> {
+    let since = resource.selected_since();
+    match consistency::reach(&resource.state, served.clone(), Some(since)).await {
+        Err(NoResponse::Error(ApiError::TooLargeVersion { .. })) => {
+            resource.lower_selected_since(served.version());
+            Ok((served, ReadFrom::CatchUp))
+        }
+        reached => reached,
+    }
+}
+
+/// Checks that the namespaces of a View are still those with which the request began.
+///
+/// # Errors
+/// 429 if they have changed: the response would not fit to its version, so the client repeats the request.
+pub fn check_namespaces(resource: &Resource) -> Result<(), ApiError> {
+    match resource.has_other_namespaces() {
+        true => Err(ApiError::Loading("the namespaces of the View changed during the request".to_owned())),
+        false => Ok(()),
+    }
 }
 
 /// Adds a warning to a response if the CEL expression of the request failed for objects.
