@@ -11,7 +11,7 @@ use super::call::call;
 use super::check::{CheckedNode, Meaning};
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
-use super::meter::CostMeter;
+use super::meter::{CostMeter, EvaluationLimit};
 use super::operate::{binary, equal, member};
 use super::types::CelType;
 use super::value::Evaluated;
@@ -37,7 +37,12 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(ast: &'a Ast, checked: &'a [CheckedNode], object: CelValue<'a>, limit: u64) -> Evaluator<'a> {
+    pub(super) fn new(
+        ast: &'a Ast,
+        checked: &'a [CheckedNode],
+        object: CelValue<'a>,
+        limit: EvaluationLimit,
+    ) -> Evaluator<'a> {
         Evaluator { ast, checked, object, variables: Vec::new(), meter: CostMeter::new(limit), over: None }
     }
 

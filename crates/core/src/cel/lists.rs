@@ -209,7 +209,7 @@ fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
         };
     }
     meter.charge(work.saturating_mul(u64::from(elements.len().max(1).ilog2()) + 1))?;
-    let mut free = CostMeter::new(u64::MAX);
+    let mut free = CostMeter::new(u64::MAX.into());
     elements.sort_by(|left, right| match (left, right) {
         (CelValue::Double(left), CelValue::Double(right)) => left.total_cmp(right),
         (left, right) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),

@@ -3,6 +3,11 @@
 //! The unit is that of Kubernetes: about one for each step, one for each ten bytes of a text that is read or made, and
 //! the product of both lengths for patterns. The numbers are close to those of kube-apiserver, not equal to them. They
 //! also count work that upstream's data structures do not have: passing members of an object and elements of a list.
+//!
+//! The time of an evaluation is measured too, because a cost is only an estimate of time. This module has no clock: the
+//! caller passes one in a [`TimeLimit`].
+
+use std::time::Duration;
 
 use super::failure::Failure;
 
@@ -15,18 +20,74 @@ const PASSED: usize = 8;
 /// The memory that the new values of one evaluation may take together, in bytes. Memory that was freed counts too.
 pub(super) const MAX_MEMORY: usize = 8 << 20;
 
+/// The number of charges, and the cost, after which the clock is read again. Both are small compared with a limit, and
+/// reading the clock takes about as long as one charge.
+const CHARGES_PER_READING: u32 = 256;
+const COST_PER_READING: u64 = 1_024;
+
+/// The limits of one evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluationLimit {
+    /// The cost, in the unit of Kubernetes.
+    pub cost: u64,
+    /// The time; `None`: the time is not limited.
+    pub time: Option<TimeLimit>,
+}
+
+impl From<u64> for EvaluationLimit {
+    /// The limit of a cost, without one of time.
+    fn from(cost: u64) -> EvaluationLimit {
+        EvaluationLimit { cost, time: None }
+    }
+}
+
+/// A limit of time, with the clock that measures it.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit {
+    /// The time since some fixed moment.
+    pub clock: fn() -> Duration,
+    /// The longest time of one evaluation.
+    pub most: Duration,
+}
+
+/// A limit of time that runs.
+#[derive(Debug)]
+struct Deadline {
+    clock: fn() -> Duration,
+    /// The reading of the clock at which the evaluation must end.
+    end: Duration,
+    /// The charges until the next reading.
+    charges: u32,
+    /// The cost at which the clock is read next.
+    cost: u64,
+    has_passed: bool,
+}
+
 /// The counts of an evaluation.
 #[derive(Debug)]
 pub(super) struct CostMeter {
     limit: u64,
     spent: u64,
     memory: usize,
+    deadline: Option<Deadline>,
 }
 
 impl CostMeter {
-    /// A meter that fails above this cost.
-    pub(super) fn new(limit: u64) -> CostMeter {
-        CostMeter { limit, spent: 0, memory: MAX_MEMORY }
+    /// A meter that fails above these limits. The time begins now.
+    pub(super) fn new(limit: EvaluationLimit) -> CostMeter {
+        let deadline = limit.time.map(|TimeLimit { clock, most }| Deadline {
+            clock,
+            end: clock().saturating_add(most),
+            charges: CHARGES_PER_READING,
+            cost: COST_PER_READING,
+            has_passed: false,
+        });
+        CostMeter { limit: limit.cost, spent: 0, memory: MAX_MEMORY, deadline }
+    }
+
+    /// Whether the limit that was exceeded is that of the time.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.as_ref().is_some_and(|deadline| deadline.has_passed)
     }
 
     /// The cost so far.
@@ -37,10 +98,21 @@ impl CostMeter {
     /// Counts a cost before its work is done.
     ///
     /// # Errors
-    /// The limit is reached.
+    /// The limit is reached, or the time is over.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.spent = self.spent.saturating_add(cost);
-        if self.spent > self.limit { Err(Failure::Over) } else { Ok(()) }
+        if self.spent > self.limit {
+            return Err(Failure::Over);
+        }
+        let Some(deadline) = &mut self.deadline else { return Ok(()) };
+        deadline.charges -= 1;
+        if deadline.charges > 0 && self.spent < deadline.cost {
+            return Ok(());
+        }
+        deadline.charges = CHARGES_PER_READING;
+        deadline.cost = self.spent.saturating_add(COST_PER_READING);
+        deadline.has_passed |= (deadline.clock)() > deadline.end;
+        if deadline.has_passed { Err(Failure::Over) } else { Ok(()) }
     }
 
     /// Counts the reading of a text of `length` bytes.

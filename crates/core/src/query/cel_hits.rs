@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use roaring::RoaringBitmap;
 
-use super::cel_filter::{CelFilter, STEPS_FOR_ONE};
+use super::cel_filter::{BYTES_OF_LONG_EVALUATION, CelFilter, STEPS_FOR_ONE};
 use super::plan::{Hits, QueryPlan};
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
@@ -55,9 +55,16 @@ impl CelFilter {
         for slot in candidates - certain {
             let Some(object) = snapshot.object(slot) else { continue };
             work.wait_to_read(object.length()).await;
-            let (is_selected, cost) = self.evaluate(object);
+            let (mut is_selected, mut cost) = self.evaluate_in_usual_turn(object);
+            if is_selected.is_none() {
+                // Nothing interrupts an evaluation, and this one takes longer than a usual turn.
+                work.wait_to_read(object.length().max(BYTES_OF_LONG_EVALUATION)).await;
+                let (is_long_selected, long_cost) = self.evaluate(object);
+                is_selected = Some(is_long_selected);
+                cost = cost.saturating_add(long_cost);
+            }
             work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
-            if is_selected {
+            if is_selected == Some(true) {
                 selected.insert(slot);
             }
             if self.is_over() {
