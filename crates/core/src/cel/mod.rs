@@ -75,7 +75,8 @@ use crate::json::Json;
 use crate::json::tree::Tree;
 use eval::Evaluator;
 use failure::Failure;
-use value::CelValue;
+use meter::CostMeter;
+use value::Unread;
 
 /// The result of an evaluation, with its cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,12 +162,13 @@ impl CelProgram {
     /// Evaluates the expression for an object that was read before.
     pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         let limit = limit.into();
-        let object = match CelValue::of_json(Json::root(Some(tree)), &self.object) {
+        let mut meter = CostMeter::new(limit);
+        let object = match Unread::of_json(Json::root(Some(tree)), &self.object).read(&mut meter) {
             Ok(object) => object,
-            Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: 0 },
-            Err(Failure::Over) => return self.over(None, limit.cost, 0, false),
+            Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: meter.spent() },
+            Err(Failure::Over) => return self.over(None, limit.cost, meter.spent(), meter.is_late()),
         };
-        let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, limit);
+        let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, meter);
         let result = evaluator.run();
         let cost = evaluator.meter.spent();
         match result {

@@ -15,6 +15,10 @@ use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::{IndexedPart, Snapshot};
 
+/// The steps of work for a part of a set, and the number of slots of a set that are combined in one more step.
+const PART_STEPS: u64 = 32;
+const SLOTS_FOR_ONE: u64 = 64;
+
 /// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a limit
 /// is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
 pub(super) async fn narrow(filter: &CelFilter, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
@@ -82,7 +86,7 @@ impl CelFilter {
         work: &'a mut Work,
     ) -> Pin<Box<dyn Future<Output = RoaringBitmap> + Send + 'a>> {
         Box::pin(async move {
-            match set {
+            let slots = match set {
                 ObjectSet::All => snapshot.occupied().to_bitmap(),
                 ObjectSet::Nothing => RoaringBitmap::new(),
                 ObjectSet::Leaf(requirement) => {
@@ -111,14 +115,17 @@ impl CelFilter {
                     }
                     slots
                 }
-            }
+            };
+            // This set was made, and is combined with others: a slot takes at most a few bits.
+            work.spend(PART_STEPS + slots.len() / SLOTS_FOR_ONE).await;
+            slots
         })
     }
 
     /// The selection of a requirement.
     fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
         let operator = match &requirement.test {
-            IndexTest::In(values) => Operator::In(values.clone()),
+            IndexTest::In(values) => Operator::In(values.to_vec()),
             IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),
             IndexTest::AtLeast(bound) => Operator::GreaterOrEqual(*bound),
             IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),
