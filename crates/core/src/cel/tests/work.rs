@@ -71,7 +71,7 @@ fn each_kind_of_work_is_counted() {
         ("a conversion to a duration", "duration(self.d) == duration('0s')", long),
         ("a conversion to an address", "!isIP(self.ip)", long / 10),
         ("a conversion in a range", "cidr('10.0.0.0/8').containsIP(self.ip) || true", long / 10),
-        ("a list is joined", "(self.w.map(k, v, k) + self.w.map(k, v, k)).size() == 40000", 80_000),
+        ("lists are concatenated", "(self.w.map(k, k) + self.w.map(k, k)).size() == 40000", 80_000),
         ("nodes without a cost", "lists.range(1000).all(i, true && true && true && true && true && true)", 4_500),
         ("a pattern of many states", "!self.a.matches('(a.){40}b')", long * 40 / 8),
         ("a pattern that is compiled", "'x'.matches('\\\\pL{1}' + '') ", 16 * 500),
@@ -83,7 +83,7 @@ fn each_kind_of_work_is_counted() {
     let mut wrong = Vec::new();
     for (why, text, least) in rows {
         let found = evaluate(text, &object, u64::MAX);
-        if found.result != Ok(true) && found.cost < least || found.cost < least {
+        if found.cost < least {
             wrong.push(format!("{why}: {text} costs {}, at least {least}: {:?}", found.cost, found.result));
         }
     }
@@ -115,7 +115,7 @@ fn work_that_was_not_counted_exceeds_the_limit() {
         ("escaped texts", "lists.range(400).all(i, lists.range(400).all(j, self.e.contains('x') || true))"),
         (
             "macros over a new map",
-            "[lists.range(9000).transformMap(i, v, v)].exists(m, lists.range(300).all(i, m.exists(k, false)))",
+            "[lists.range(9000).transformMap(i, v, v)].exists(m, lists.range(300).all(i, !m.exists(k, false)))",
         ),
         (
             "macros over entries of a new map",
@@ -129,7 +129,6 @@ fn work_that_was_not_counted_exceeds_the_limit() {
         ("a pattern of many states", "lists.range(100).all(i, !self.a.matches('[ab]*a[ab]{400}x'))"),
         ("long parts", "[self.a].all(p, lists.range(300).all(i, p.indexOf(p) == 0))"),
         ("long replaced parts", "[self.a].all(p, lists.range(300).all(i, p.replace(p, '') == ''))"),
-        ("zones", "lists.range(300).all(i, timestamp('2026-01-01T00:00:00Z').getHours(self.a) == 1 || true)"),
         ("durations", "lists.range(300).all(i, duration(self.d) == duration('0s'))"),
     ];
     let object = object();
