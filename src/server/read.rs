@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection, Work};
+use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection, TimeLimit, Work};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
@@ -247,12 +247,23 @@ pub fn selection(
         }
         text => {
             let filter = CelFilter::new(text, &resource.extractor, resource.scope == Scope::Namespaced);
-            Some(Arc::new(filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?))
+            let filter = filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?;
+            Some(Arc::new(filter.with_time_limit(TimeLimit { clock: process_time, most: EVALUATION_TIME })))
         }
     };
     let selection = Selection { namespace, labels, fields, shard, cel };
     let is_upstream = !is_extended && upstream_knows(resource, &selection);
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
+}
+
+/// The longest time of the evaluation of an expression for one object. The limit of its cost is usually reached in a
+/// fraction of this.
+const EVALUATION_TIME: Duration = Duration::from_millis(100);
+
+/// The time since this function was called first.
+fn process_time() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// Counts the work of one request, which reads long objects in long turns only.
