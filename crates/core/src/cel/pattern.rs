@@ -6,8 +6,8 @@
 //! # Size
 //! A short pattern can be large: `\pL{6}` has thousands of states. The time of compiling and of matching is in
 //! proportion to the states, so a pattern is parsed first, and its expanded size is its measure: [`Pattern::size`].
-//! The crate matches with a cache of sets of states if it can; otherwise it follows each state on its own, for each byte.
-//! The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
+//! The crate matches with a cache of sets of states if it can. Otherwise it follows each state on its own, for each
+//! byte. The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind};
@@ -170,8 +170,8 @@ impl ast::Visitor for Classes {
     }
 }
 
-/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth of
-/// the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
+/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth
+/// of the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
 fn states(hir: &Hir, is_wide: &mut bool) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,

@@ -24,8 +24,8 @@ fn evaluate(text: &str, object: &str, limit: impl Into<EvaluationLimit>) -> CelE
     compile(text).unwrap().evaluate(object.as_bytes(), limit)
 }
 
-/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations. `w` has
-/// 20,000 members, and `k` one with a long key.
+/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations. `w`
+/// has 20,000 members, and `k` one with a long key.
 fn object() -> String {
     let wide: Vec<String> = (0..20_000).map(|index| format!("\"k{index:05}\":{index}")).collect();
     format!(
