@@ -27,6 +27,7 @@
 //! - The first error of an expression is reported, not all. Syntax errors have other words.
 //! - Costs are close to those of upstream, but not equal.
 //! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
+//! - A pattern of more than 8,000 states is an error, and so are literal patterns that are too large together.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

@@ -86,6 +86,8 @@ fn equal_within(
                 return Ok(false);
             }
             for (left, right) in left.elements().zip(right.elements()) {
+                // Two elements are read.
+                meter.charge(1)?;
                 let (left, right) = (left.read(meter)?, right.read(meter)?);
                 if !equal_within(meter, &left, &right, below)? {
                     return Ok(false);

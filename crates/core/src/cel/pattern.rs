@@ -6,8 +6,8 @@
 //! # Size
 //! A short pattern can be large: `\pL{6}` has thousands of states. The time of compiling and of matching is in
 //! proportion to the states, so a pattern is parsed first, and its expanded size is its measure: [`Pattern::size`].
-//! The crate matches with a cache of sets of states if it can; otherwise it follows each state on its own, for each byte.
-//! The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
+//! The crate matches with a cache of sets of states if it can. Otherwise it follows each state on its own, for each
+//! byte. The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind};
@@ -24,10 +24,16 @@ const MAX_LENGTH: usize = 4 << 10;
 const MAX_STATES: u64 = 8_000;
 
 /// The maximum work of compiling all literal patterns of an expression, in states. That takes a few milliseconds.
-pub(super) const MAX_STATES_TOGETHER: u64 = 12_000;
+pub(super) const MAX_STATES_TOGETHER: u64 = 16_000;
 
 /// The states whose compilation takes as long as that of an empty pattern.
 const LEAST_STATES: u64 = 50;
+
+/// The states whose compilation takes as long as the tables that the first class of characters beyond ASCII needs.
+const WIDE_STATES: u64 = 500;
+
+/// The number of characters that are looked up in the time of compiling a state, if the pattern ignores case.
+const FOLDED_OF_STATE: u64 = 10;
 
 /// The maximum number of classes by name, such as `\pL`. Reading one takes some ten microseconds.
 const MAX_NAMED: usize = 16;
@@ -36,7 +42,7 @@ const MAX_NAMED: usize = 16;
 const MAX_FOLDED: usize = 150_000;
 
 /// The number of characters for which a class by name counts in such a pattern: letters are about as many.
-const NAMED_CHARACTERS: usize = 140_000;
+const NAMED_CHARACTERS: usize = 100_000;
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -52,6 +58,8 @@ pub(super) struct Pattern {
 pub(super) struct ParsedPattern {
     translated: String,
     size: u64,
+    /// The work of compiling besides that for the size, in states.
+    further: u64,
     longest: Option<usize>,
 }
 
@@ -66,21 +74,23 @@ impl ParsedPattern {
         }
         let translated = translate(pattern);
         let ast = ast::parse::Parser::new().parse(&translated).map_err(|error| reason(&error.to_string()))?;
-        ast::visit(&ast, Classes::default())?;
+        let folded = ast::visit(&ast, Classes::default())?;
         let hir = regex_syntax::hir::translate::Translator::new()
             .translate(&translated, &ast)
             .map_err(|error| reason(&error.to_string()))?;
-        let size = states(&hir);
+        let mut is_wide = false;
+        let size = states(&hir, &mut is_wide);
         if size > MAX_STATES {
             return Err(format!("the pattern is too large when compiled: {size} states, at most {MAX_STATES}"));
         }
         let longest = hir.properties().maximum_len();
-        Ok(ParsedPattern { translated, size, longest })
+        let further = LEAST_STATES + folded as u64 / FOLDED_OF_STATE + if is_wide { WIDE_STATES } else { 0 };
+        Ok(ParsedPattern { translated, size, further, longest })
     }
 
     /// The work of compiling the pattern, in states.
     pub(super) fn work(&self) -> u64 {
-        self.size.saturating_add(LEAST_STATES)
+        self.size.saturating_add(self.further)
     }
 
     /// Compiles the pattern.
@@ -118,17 +128,18 @@ impl Classes {
 }
 
 impl ast::Visitor for Classes {
-    type Output = ();
+    /// The number of characters that are looked up because the pattern ignores case.
+    type Output = usize;
     type Err = String;
 
-    fn finish(self) -> Result<(), String> {
+    fn finish(self) -> Result<usize, String> {
         let characters = self.named.saturating_mul(NAMED_CHARACTERS).saturating_add(self.characters);
         match self {
             Classes { named, .. } if named > MAX_NAMED => Err(format!("the pattern has more than {MAX_NAMED} classes")),
             Classes { ignores_case: true, .. } if characters > MAX_FOLDED => {
                 Err("the pattern ignores case and has too large classes".to_owned())
             }
-            _ => Ok(()),
+            Classes { ignores_case, .. } => Ok(if ignores_case { characters } else { 0 }),
         }
     }
 
@@ -159,9 +170,9 @@ impl ast::Visitor for Classes {
     }
 }
 
-/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth of
-/// the pattern, and so of the recursion.
-fn states(hir: &Hir) -> u64 {
+/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth
+/// of the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
+fn states(hir: &Hir, is_wide: &mut bool) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
@@ -170,15 +181,16 @@ fn states(hir: &Hir) -> u64 {
             let bytes = |range: &regex_syntax::hir::ClassUnicodeRange| {
                 Utf8Sequences::new(range.start(), range.end()).map(|sequence| sequence.len() as u64).sum::<u64>()
             };
+            *is_wide |= !class.is_ascii();
             class.iter().map(bytes).sum::<u64>() + 1
         }
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min).max(1);
-            (states(&repetition.sub) + 1).saturating_mul(u64::from(times))
+            (states(&repetition.sub, is_wide) + 1).saturating_mul(u64::from(times))
         }
-        HirKind::Capture(capture) => states(&capture.sub).saturating_add(2),
+        HirKind::Capture(capture) => states(&capture.sub, is_wide).saturating_add(2),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().fold(parts.len() as u64, |sum, part| sum.saturating_add(states(part)))
+            parts.iter().fold(parts.len() as u64, |sum, part| sum.saturating_add(states(part, is_wide)))
         }
     }
 }

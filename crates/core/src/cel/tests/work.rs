@@ -24,8 +24,8 @@ fn evaluate(text: &str, object: &str, limit: impl Into<EvaluationLimit>) -> CelE
     compile(text).unwrap().evaluate(object.as_bytes(), limit)
 }
 
-/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations. `w` has
-/// 20,000 members, and `k` one with a long key.
+/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations. `w`
+/// has 20,000 members, and `k` one with a long key.
 fn object() -> String {
     let wide: Vec<String> = (0..20_000).map(|index| format!("\"k{index:05}\":{index}")).collect();
     format!(
@@ -44,7 +44,7 @@ fn object() -> String {
 #[test]
 fn each_kind_of_work_is_counted() {
     let long = LONG as u64;
-    let rows: [(&str, &str, u64); 33] = [
+    let rows: [(&str, &str, u64); 35] = [
         ("a plain text is scanned", "self.a != 1", long / 32),
         ("a text with escapes is copied", "self.e != 1", long / 10),
         ("a long number is read", "self.n != 'x'", 800),
@@ -76,6 +76,8 @@ fn each_kind_of_work_is_counted() {
         ("a pattern of many states", "!self.a.matches('(a.){40}b')", long * 40 / 8),
         ("a pattern that is compiled", "'x'.matches('\\\\pL{1}' + '') ", 16 * 500),
         ("a short pattern that is compiled", "'x'.matches('x' + '')", 500),
+        ("tables for a wide class", "'x'.matches('[^a]' + '')", 16 * 500),
+        ("characters that ignore case", "'x'.matches('(?i)[b-\\\\x{20000}]' + '')", 16 * 10_000),
         ("all matches read ahead", "self.a.findAll('a.*b|a', 20).size() == 20", 20 * long * 2 / 8),
         ("a literal in a list is not found", "!(1 in [2, 3, 4, 5, 6, 7])", 6),
     ];
@@ -151,6 +153,8 @@ fn literal_patterns_are_bounded_together() {
         ("many short patterns", vec!["'a'.matches('a')"; 1_000].join(" || "), "too large together, with"),
         ("many classes", format!("'a'.matches('{}')", "\\\\pL".repeat(100)), "more than 16 classes"),
         ("case", "'a'.matches('(?i)[b-\\\\x{10FFFF}]')".to_owned(), "ignores case"),
+        ("a class that ignores case", vec!["'a'.matches('(?i)\\\\p{Han}')"; 2].join(" || "), "too large together"),
+        ("classes beyond ASCII", vec!["'a'.matches('[^a]')"; 100].join(" || "), "too large together"),
         ("case in a group", "'a'.matches('(?i:[\\\\pL\\\\pN])')".to_owned(), "ignores case"),
     ];
     for (why, text, expected) in rows {
