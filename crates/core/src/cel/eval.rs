@@ -14,7 +14,7 @@ use super::meter::CostMeter;
 use super::operate::{binary, equal, member};
 use super::types::CelType;
 use super::value::Evaluated;
-use super::value::{BuiltEntry, CelValue, Entry, Map, MapKey, Text, Unread};
+use super::value::{BuiltEntry, CelValue, Map, MapEntry, MapKey, Text, UnreadValue};
 
 /// The cost of a list literal and of a map literal (cel-go `common/cost.go`).
 const LIST_COST: u64 = 10;
@@ -421,11 +421,11 @@ impl<'a> Gathered<'a> {
 /// A round of a macro, whose values have not been read.
 enum Round<'a> {
     /// An element or a key.
-    One(Unread<'a>),
+    One(UnreadValue<'a>),
     /// An element with its index.
-    Element(i64, Unread<'a>),
+    Element(i64, UnreadValue<'a>),
     /// A key with its value.
-    Entry(Entry<'a>),
+    Entry(MapEntry<'a>),
 }
 
 impl<'a> Round<'a> {

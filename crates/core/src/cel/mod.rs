@@ -77,7 +77,7 @@ use crate::json::tree::Tree;
 use eval::Evaluator;
 use failure::Failure;
 use meter::CostMeter;
-use value::Unread;
+use value::UnreadValue;
 
 /// The result of an evaluation, with its cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +164,7 @@ impl CelProgram {
     pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         let limit = limit.into();
         let mut meter = CostMeter::new(limit);
-        let object = match Unread::of_json(Json::root(Some(tree)), &self.object).read(&mut meter) {
+        let object = match UnreadValue::of_json(Json::root(Some(tree)), &self.object).read(&mut meter) {
             Ok(object) => object,
             Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: meter.spent() },
             Err(Failure::Over) => return self.over(None, limit.cost, meter.spent(), meter.is_late()),

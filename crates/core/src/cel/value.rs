@@ -289,7 +289,7 @@ fn scalar<'a>(json: Json<'a>, declared: &CelType, meter: &mut CostMeter) -> Eval
 /// A value, or the key of a member, that has not been read. Reading takes time in proportion to its length, so it needs
 /// the meter. This is the only way to a value of the object.
 #[derive(Clone, Debug)]
-pub(super) struct Unread<'a>(Content<'a>);
+pub(super) struct UnreadValue<'a>(Content<'a>);
 
 #[derive(Clone, Debug)]
 enum Content<'a> {
@@ -301,10 +301,10 @@ enum Content<'a> {
     Made(CelValue<'a>),
 }
 
-impl<'a> Unread<'a> {
+impl<'a> UnreadValue<'a> {
     /// A value of the object, which has a declared type or [`CelType::Dyn`].
-    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> Unread<'a> {
-        Unread(Content::Json(json, declared))
+    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> UnreadValue<'a> {
+        UnreadValue(Content::Json(json, declared))
     }
 
     /// Reads the value.
@@ -324,22 +324,22 @@ impl<'a> Unread<'a> {
 
 /// An entry of a map that has not been read.
 #[derive(Clone, Debug)]
-pub(super) enum Entry<'a> {
+pub(super) enum MapEntry<'a> {
     /// The raw key of a member, the member, and the declared type of the map.
     Json(&'a [u8], Json<'a>, &'a CelType),
     /// A key and a value that were made.
     Made(CelValue<'a>, CelValue<'a>),
 }
 
-impl<'a> Entry<'a> {
+impl<'a> MapEntry<'a> {
     /// Reads the key and the value.
     ///
     /// # Errors
-    /// As for [`Unread::read`].
+    /// As for [`UnreadValue::read`].
     pub(super) fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, CelValue<'a>), Failure> {
         match self {
-            Entry::Made(key, value) => Ok((key, value)),
-            Entry::Json(raw, json, of) => {
+            MapEntry::Made(key, value) => Ok((key, value)),
+            MapEntry::Json(raw, json, of) => {
                 let key = read_text(raw, meter)?.unwrap_or(Text::Borrowed(""));
                 let value = of_json(json, of.value_at(&key), meter)?;
                 Ok((CelValue::Text(key), value))
@@ -358,7 +358,7 @@ impl<'a> ListValue<'a> {
     }
 
     /// The element at an index; `None` if there is none.
-    pub(super) fn get(&self, index: i64, meter: &mut CostMeter) -> Result<Option<Unread<'a>>, Failure> {
+    pub(super) fn get(&self, index: i64, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         let Ok(index) = usize::try_from(index) else { return Ok(None) };
         match self {
             ListValue::Json { json, element } => {
@@ -367,7 +367,7 @@ impl<'a> ListValue<'a> {
                 let mut found = None;
                 for item in json.items() {
                     if passed == index {
-                        found = Some(Unread::of_json(item, element));
+                        found = Some(UnreadValue::of_json(item, element));
                         break;
                     }
                     passed += 1;
@@ -384,7 +384,7 @@ impl<'a> ListValue<'a> {
         match self {
             ListValue::Json { json, element } => {
                 let element = *element;
-                Box::new(json.items().map(move |item| Unread::of_json(item, element)))
+                Box::new(json.items().map(move |item| UnreadValue::of_json(item, element)))
             }
             ListValue::Built(elements) => {
                 let elements = elements.clone();
@@ -395,8 +395,8 @@ impl<'a> ListValue<'a> {
 }
 
 /// A value that needs no reading.
-fn made(value: CelValue<'_>) -> Unread<'_> {
-    Unread(Content::Made(value))
+fn made(value: CelValue<'_>) -> UnreadValue<'_> {
+    UnreadValue(Content::Made(value))
 }
 
 /// The number of elements or members of a value of the object.
@@ -407,10 +407,10 @@ fn counted(json: Json<'_>, meter: &mut CostMeter) -> Result<usize, Failure> {
 }
 
 /// The elements of a list, or the keys of a map.
-pub(super) type Elements<'a> = Box<dyn Iterator<Item = Unread<'a>> + 'a>;
+pub(super) type Elements<'a> = Box<dyn Iterator<Item = UnreadValue<'a>> + 'a>;
 
 /// The entries of a map.
-pub(super) type Entries<'a> = Box<dyn Iterator<Item = Entry<'a>> + 'a>;
+pub(super) type Entries<'a> = Box<dyn Iterator<Item = MapEntry<'a>> + 'a>;
 
 impl<'a> Map<'a> {
     /// A new map of entries with their keys. Of equal keys the last one counts, as in cel-go.
@@ -438,14 +438,14 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key; `None` if there is none.
-    pub(super) fn get(&self, key: &MapKey<'_>, meter: &mut CostMeter) -> Result<Option<Unread<'a>>, Failure> {
+    pub(super) fn get(&self, key: &MapKey<'_>, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         match self {
             Map::Json { json, of } => {
                 let MapKey::Text(key) = key else { return Ok(None) };
                 let (found, passed, compared) = json.find(key);
                 meter.pass(passed)?;
                 meter.compare(compared)?;
-                Ok(found.is_present().then(|| Unread::of_json(found, of.value_at(key))))
+                Ok(found.is_present().then(|| UnreadValue::of_json(found, of.value_at(key))))
             }
             Map::Built(entries) => {
                 let (mut start, mut end) = (0, entries.len());
@@ -468,12 +468,12 @@ impl<'a> Map<'a> {
         match self {
             Map::Json { json, of } => {
                 let of = *of;
-                Box::new(json.raw_members().map(move |(key, value)| Entry::Json(key, value, of)))
+                Box::new(json.raw_members().map(move |(key, value)| MapEntry::Json(key, value, of)))
             }
             Map::Built(entries) => {
                 let entries = entries.clone();
                 let entry = move |index: usize| {
-                    entries.get(index).map(|entry| Entry::Made(entry.key.clone(), entry.value.clone()))
+                    entries.get(index).map(|entry| MapEntry::Made(entry.key.clone(), entry.value.clone()))
                 };
                 Box::new((0..).map_while(entry))
             }
@@ -483,7 +483,7 @@ impl<'a> Map<'a> {
     /// The keys, in order.
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
-            Map::Json { json, .. } => Box::new(json.raw_members().map(|(key, _)| Unread(Content::Key(key)))),
+            Map::Json { json, .. } => Box::new(json.raw_members().map(|(key, _)| UnreadValue(Content::Key(key)))),
             Map::Built(entries) => {
                 let entries = entries.clone();
                 Box::new((0..).map_while(move |index: usize| entries.get(index).map(|entry| made(entry.key.clone()))))
