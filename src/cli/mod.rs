@@ -2,8 +2,8 @@
 //!
 //! [`arguments`] are the commands and their options, [`server_arguments`] those of `serve` and `operator`,
 //! [`shared_arguments`] and [`limits`] those of several commands. [`program`] is the name by which the program was
-//! started, [`exit`] how a command ends, and [`output`] prints tables, JSON and YAML. [`crate::runtime`] runs what
-//! serves.
+//! started, [`exit`] how a command ends, and [`output`] prints tables, JSON and YAML. [`paths`] are the paths of objects
+//! and lists at a server. [`crate::runtime`] runs what serves.
 
 pub mod advise;
 pub mod arguments;

@@ -60,7 +60,8 @@ pub struct GetArguments {
     /// Print only the number of objects
     #[arg(long, conflicts_with_all = ["facets", "sort_by", "limit", "columns", "show_labels", "label_columns"])]
     pub count: bool,
-    /// Print the most frequent values of these fields, with the numbers of objects, instead of objects
+    /// Print the most frequent values of these fields, with the numbers of objects, instead of objects; at a terminal
+    /// also as bars
     #[arg(long, value_name = "FIELD,...", conflicts_with_all = ["sort_by", "limit", "columns", "show_labels", "label_columns"])]
     pub facets: Option<String>,
     /// The maximum number of values of each field of --facets [default: 20]

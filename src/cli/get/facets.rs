@@ -1,4 +1,5 @@
-//! `--count` and `--facets`: numbers of objects, and a histogram for each field in plain text.
+//! `--count` and `--facets`: numbers of objects, and a histogram for each field in plain text. Its bars are for people:
+//! without a terminal, they are left out.
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -72,8 +73,9 @@ pub(super) async fn print(
     Ok(if facets.total == 0 { Exit::No } else { Exit::Done })
 }
 
-/// Facets in the format of the options. `found` is their document, and `width` the number of characters of a line.
-pub(super) fn text(found: &Value, facets: &Facets, arguments: &GetArguments, width: usize) -> String {
+/// Facets in the format of the options. `found` is their document, and `width` the number of characters of a line;
+/// `None` for no bars.
+pub(super) fn text(found: &Value, facets: &Facets, arguments: &GetArguments, width: Option<usize>) -> String {
     match arguments.output {
         OutputFormat::Json | OutputFormat::Yaml => document::printed(found, arguments.output),
         _ if arguments.count => format!("{}\n", facets.total),
@@ -93,7 +95,7 @@ impl Facets {
     }
 
     /// A histogram for each field, with a blank line after it, and the total.
-    fn histograms(&self, has_headers: bool, width: usize) -> String {
+    fn histograms(&self, has_headers: bool, width: Option<usize>) -> String {
         let mut text = String::new();
         for facet in &self.facets {
             text.push_str(&facet.histogram(has_headers, width));
@@ -105,9 +107,9 @@ impl Facets {
 }
 
 impl Facet {
-    /// A line for each value: value, number of objects, and a bar. The longest bar fills the line. The last lines are
-    /// those of all other values, and of objects without a value or with unknown ones, if there are any.
-    fn histogram(&self, has_headers: bool, width: usize) -> String {
+    /// A line for each value: value, number of objects, and a bar, if there is a width. The longest bar fills the line.
+    /// The last lines are those of all other values, and of objects without a value or with unknown ones, if there are any.
+    fn histogram(&self, has_headers: bool, width: Option<usize>) -> String {
         let shown = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
         let others = self.distinct.saturating_sub(shown);
         let other = match others {
@@ -124,6 +126,8 @@ impl Facet {
         rows.extend(counts.iter().map(|(value, count)| vec![value.clone(), count.to_string(), String::new()]));
         let mut alignment = Alignment::default();
         alignment.print(&rows);
+        let without_blanks = |text: &str| text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let Some(width) = width else { return without_blanks(&alignment.print(&rows)) };
         let most = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
         let longest = width.saturating_sub(alignment.width()).max(LEAST_BAR);
         for (row, (_, count)) in rows.iter_mut().skip(usize::from(has_headers)).zip(&counts) {
@@ -131,7 +135,7 @@ impl Facet {
                 *bar = "#".repeat(bar_length(*count, most, longest));
             }
         }
-        alignment.print(&rows).lines().map(|line| format!("{}\n", line.trim_end())).collect()
+        without_blanks(&alignment.print(&rows))
     }
 }
 

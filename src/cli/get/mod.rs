@@ -45,15 +45,12 @@ const JSON: &str = "application/json";
 /// JSON without managed fields, from servers that support it.
 const JSON_WITHOUT_MANAGED_FIELDS: &str = "application/json;drop=metadata.managedFields,application/json";
 
-/// The number of characters of a line if standard output is not a terminal.
-const USUAL_WIDTH: usize = 80;
-
 /// Where the command prints.
 pub(super) struct Streams<'w> {
     pub(super) out: &'w mut dyn Write,
     pub(super) err: &'w mut dyn Write,
-    /// The number of characters of a line.
-    pub(super) width: usize,
+    /// The number of characters of a line of the terminal; `None` if standard output is not a terminal.
+    pub(super) width: Option<usize>,
 }
 
 impl Streams<'_> {
@@ -88,7 +85,7 @@ struct Printed {
 /// named object does not exist.
 pub async fn run(arguments: GetArguments) -> anyhow::Result<Exit> {
     let window = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    let width = window.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
+    let width = window.map(|size| usize::from(size.ws_col));
     let mut streams = Streams { out: &mut io::stdout(), err: &mut io::stderr(), width };
     answer(&arguments, Arc::new(jiff::Timestamp::now), &mut streams).await
 }

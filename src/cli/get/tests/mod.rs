@@ -58,8 +58,13 @@ fn parsed(arguments: &[&str]) -> Result<GetArguments, clap::Error> {
 
 /// Runs the command with a clock that shows half past ten minutes after the creation of the objects of [`WEB`].
 async fn get(arguments: &[&str]) -> Answer {
+    get_in_width(None, arguments).await
+}
+
+/// Like [`get`], at a terminal with lines of this many characters.
+async fn get_in_width(width: Option<usize>, arguments: &[&str]) -> Answer {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { out: &mut out, err: &mut err, width: 60 };
+    let mut streams = Streams { out: &mut out, err: &mut err, width };
     let now: jiff::Timestamp = "2026-01-01T00:10:30Z".parse().unwrap();
     let result = answer(&parsed(arguments).unwrap(), Arc::new(move || now), &mut streams).await;
     Answer { result, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
@@ -131,6 +136,8 @@ async fn numbers_of_objects_are_printed() {
     }
     let facets = ["shirts", "-A", "--facets", "spec.color,metadata.namespace", "--facet-limit", "1"];
     golden("get.facets.txt", &in_folder(SAMPLES, &facets).await.out);
+    let colors = get_in_width(Some(80), &["shirts", "-A", "--facets", "spec.color", "--dir", SAMPLES]).await;
+    assert!(include_str!("../../../../README.md").contains(&colors.out), "the README shows this: {}", colors.out);
     let json = in_folder(SAMPLES, &[&facets[..], &["-o", "json"]].concat()).await;
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!((&document["kind"], &document["facets"][0]["other"]), (&Value::from("Facets"), &Value::from(2)));

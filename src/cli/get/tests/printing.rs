@@ -75,34 +75,41 @@ fn bars_are_scaled_to_the_line() {
     for (facet, width, options, expected, why) in [
         (
             facet(&[("blue", 1000), ("a", 1)], 2, [0; 3]),
-            40,
+            Some(40),
             &[][..],
             "spec.color   COUNT\nblue         1000    ###################\na            1       #\n\ntotal: 9\n",
             "the longest bar fills the line, and the shortest has one character",
         ),
         (
             facet(&[("b", 2)], 12, [4, 1, 3]),
-            42,
+            Some(42),
             &[],
             "spec.color          COUNT\nb                   2       #######\n<11 other values>   4       ##############\n<none>              1       ###\n<unknown>           3       ##########\n\ntotal: 9\n",
             "the rest of the objects",
         ),
         (
             facet(&[("b", 2)], 2, [1, 0, 0]),
-            0,
+            Some(0),
             &["--no-headers"],
             "b                 2     ##########\n<1 other value>   1     #####\n\ntotal: 9\n",
             "no headers, and a line without space",
         ),
-        (facet(&[], 0, [0; 3]), 40, &[], "spec.color   COUNT\n\ntotal: 9\n", "no values"),
+        (
+            facet(&[("blue", 3)], 1, [0; 3]),
+            None,
+            &[],
+            "spec.color   COUNT\nblue         3\n\ntotal: 9\n",
+            "no terminal",
+        ),
+        (facet(&[], 0, [0; 3]), Some(40), &[], "spec.color   COUNT\n\ntotal: 9\n", "no values"),
         (
             facet(&[("\u{1b}[2J\nx", 1)], 1, [0; 3]),
-            40,
+            Some(40),
             &["--no-headers"],
             "^[[2J...   1     #######################\n\ntotal: 9\n",
             "a value that controls a terminal",
         ),
-        (facet(&[("a,b=c\\d", 1)], 1, [0; 3]), 40, &["-o", "name"], "spec.color=a\\,b\\=c\\\\d\n", "a selector"),
+        (facet(&[("a,b=c\\d", 1)], 1, [0; 3]), Some(40), &["-o", "name"], "spec.color=a\\,b\\=c\\\\d\n", "a selector"),
     ] {
         let found = json!({"kind": "Facets", "total": 9, "facets": [facet]});
         let arguments = parsed(&[&["shirts", "--facets", "spec.color"], options].concat()).unwrap();

@@ -67,7 +67,7 @@ async fn at(
     let connection = Connection::over(Client::new(service, "default"), "https://h:6443".to_owned());
     let arguments = parsed(&[&["pods", "-A"], arguments, &["--server", "https://h:6443"]].concat()).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { out: &mut out, err: &mut err, width: 60 };
+    let mut streams = Streams { out: &mut out, err: &mut err, width: None };
     let query = Query { arguments: &arguments, wanted: arguments.wanted().unwrap(), columns: None };
     let result = query.print(&connection, &mut streams).await;
     let answer = Answer { result, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() };
