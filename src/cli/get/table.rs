@@ -4,7 +4,7 @@
 //! other, so a later page can be wider than an earlier one. Its columns are at least as wide as those before. kubectl
 //! aligns all pages, because it holds them until the last one.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Streams;
@@ -20,8 +20,15 @@ const PADDING: usize = 3;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Table {
+    #[serde(deserialize_with = "elements")]
     column_definitions: Vec<ColumnDefinition>,
+    #[serde(deserialize_with = "elements")]
     rows: Vec<Row>,
+}
+
+/// A list. Servers that are written in Go can write an empty one as null.
+fn elements<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A column of a Table.
@@ -39,6 +46,7 @@ struct ColumnDefinition {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Row {
+    #[serde(deserialize_with = "elements")]
     cells: Vec<Value>,
     /// The object of the row, or its metadata; null if neither was requested.
     object: Value,

@@ -56,6 +56,15 @@ fn tables_are_those_of_kubectl() {
 }
 
 #[test]
+fn an_empty_list_of_a_table_may_be_null() {
+    let table = Table::deserialize(json!({"columnDefinitions": null, "rows": null})).unwrap();
+    assert_eq!((table.len(), table.headers(&TableOptions::default()).len()), (0, 0));
+    let table =
+        Table::deserialize(json!({"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": null}]})).unwrap();
+    assert_eq!(table.cells(&TableOptions::default()), [[""]], "a row without cells");
+}
+
+#[test]
 fn later_pages_are_at_least_as_wide() {
     let mut alignment = Alignment::default();
     let row = |cells: [&str; 2]| vec![cells.map(str::to_owned).to_vec()];
