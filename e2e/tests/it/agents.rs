@@ -3,8 +3,6 @@
 //!
 //! `UPDATE_GOLDEN=1` writes outputs and sizes into the page.
 
-#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
-
 use anyhow::{Context, Result, bail, ensure};
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Request};

@@ -4,8 +4,6 @@
 //!
 //! At a kube-apiserver, a query that only fieldcache answers is an error. kube-apiserver ignores its parameters.
 
-#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
-
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

@@ -67,8 +67,8 @@ pub struct GetArguments {
     /// The maximum number of values of each field of --facets [default: 20]
     #[arg(long, value_name = "COUNT", requires = "facets")]
     pub facet_limit: Option<u64>,
-    /// Print these columns instead of those of the server. PATH has members, [*], [0] and ['a.b/c'], and \. is a dot in
-    /// a member. The command reads whole objects for them
+    /// Print these columns instead of those of the server. PATH is like `spec.containers[*].image`, `spec.args[0]` or
+    /// `metadata.labels['a.b/c']`, and `\.` is a dot in a member. The command reads whole objects for them
     #[arg(long, value_name = "[NAME:]PATH,...", conflicts_with_all = ["show_labels", "label_columns"])]
     pub columns: Option<String>,
     /// Add a column with all labels
