@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::Streams;
+use super::streams::Streams;
 use crate::cli::output::{json as without_controls, printable};
 use crate::cli::shared_arguments::OutputFormat;
 use crate::yaml;

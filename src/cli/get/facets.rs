@@ -5,10 +5,11 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::arguments::GetArguments;
 use super::document;
 use super::requests::Requests;
+use super::streams::Streams;
 use super::table::Alignment;
-use super::{Streams, arguments::GetArguments};
 use crate::cli::exit::Exit;
 use crate::cli::shared_arguments::OutputFormat;
 use crate::source::discovery::Discovered;

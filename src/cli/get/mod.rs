@@ -2,8 +2,8 @@
 //!
 //! [`arguments`] are the options, and [`requests`] reads pages, objects and counts from a server. With `--dir`, that is
 //! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] those of `--columns`,
-//! [`document`] JSON and YAML, and [`facets`] numbers of objects. Nothing is selected or sorted here: a query that the
-//! server does not answer is an error. There is no watch: kubectl has one.
+//! [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected or sorted
+//! here: a query that the server does not answer is an error. There is no watch: kubectl has one.
 
 pub mod arguments;
 mod columns;
@@ -11,11 +11,12 @@ mod document;
 mod facets;
 mod local;
 mod requests;
+mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
@@ -35,6 +36,7 @@ use arguments::{GetArguments, WantedObjects};
 use columns::PathColumn;
 use document::ListDocument;
 use requests::{ListPages, METADATA_LIST, Parameters, Requests};
+use streams::Streams;
 use table::{Table, TableOptions, TablePrinting};
 
 /// The media type of a Table. Other servers than kube-apiserver and fieldcache may have none.
@@ -44,24 +46,6 @@ const JSON: &str = "application/json";
 
 /// JSON without managed fields, from servers that support it.
 const JSON_WITHOUT_MANAGED_FIELDS: &str = "application/json;drop=metadata.managedFields,application/json";
-
-/// Where the command prints.
-pub(super) struct Streams<'w> {
-    pub(super) out: &'w mut dyn Write,
-    pub(super) err: &'w mut dyn Write,
-    /// The number of characters of a line of the terminal; `None` if standard output is not a terminal.
-    pub(super) width: Option<usize>,
-}
-
-impl Streams<'_> {
-    /// Prints a text, which must have no characters that control a terminal.
-    ///
-    /// # Errors
-    /// Standard output cannot be written. `exit::failed` counts a closed pipe as success.
-    fn print(&mut self, text: &str) -> anyhow::Result<()> {
-        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).context("standard output")
-    }
-}
 
 /// A resource of the server, and which of its objects are read.
 struct Target<'t> {
@@ -94,7 +78,7 @@ pub async fn run(arguments: GetArguments) -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// Those of [`run`].
-pub(super) async fn answer(arguments: &GetArguments, clock: Clock, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+async fn answer(arguments: &GetArguments, clock: Clock, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     let wanted = arguments.wanted()?;
     arguments.check(&wanted)?;
     let columns = arguments.columns.as_deref().map(PathColumn::read_all).transpose()?;

@@ -14,8 +14,8 @@ use http::header::WARNING;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::Streams;
 use super::arguments::GetArguments;
+use super::streams::Streams;
 use crate::cli::output::printable;
 use crate::cli::paths::{list_path, object_path};
 use crate::model::percent::percent_encode;

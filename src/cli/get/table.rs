@@ -7,7 +7,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::Streams;
+use super::streams::Streams;
 use crate::cli::output::printable;
 
 /// The minimum width of a column that is not the last one, in characters, with its padding.
