@@ -3,7 +3,6 @@
 //! Errors are values of the language: `false && error` is false, and `error && false` is too. The same holds for `||`,
 //! `all` and `exists`. All other operators and functions fail if one of their operands does.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ast::{Ast, CelLiteral, Expr, ExprId, FoldKind};
@@ -15,7 +14,7 @@ use super::meter::CostMeter;
 use super::operate::{binary, equal, member};
 use super::types::CelType;
 use super::value::Evaluated;
-use super::value::{CelValue, Elements, Map, MapKey, Text};
+use super::value::{BuiltEntry, CelValue, Map, MapEntry, MapKey, Text, UnreadValue};
 
 /// The cost of a list literal and of a map literal (cel-go `common/cost.go`).
 const LIST_COST: u64 = 10;
@@ -37,8 +36,13 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(ast: &'a Ast, checked: &'a [CheckedNode], object: CelValue<'a>, limit: u64) -> Evaluator<'a> {
-        Evaluator { ast, checked, object, variables: Vec::new(), meter: CostMeter::new(limit), over: None }
+    pub(super) fn new(
+        ast: &'a Ast,
+        checked: &'a [CheckedNode],
+        object: CelValue<'a>,
+        meter: CostMeter,
+    ) -> Evaluator<'a> {
+        Evaluator { ast, checked, object, variables: Vec::new(), meter, over: None }
     }
 
     /// Evaluates the whole expression, which must be a boolean.
@@ -60,6 +64,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a node. The tree has at most [`super::parse::MAX_LEVELS`] levels, which bounds the recursion.
     fn value(&mut self, id: ExprId) -> Evaluated<'a> {
         let ast = self.ast;
+        self.meter.node()?;
         match ast.expr(id) {
             Expr::Literal(literal) => Ok(literal_value(literal)),
             Expr::Name(_) => self.name(id),
@@ -80,10 +85,11 @@ impl<'a> Evaluator<'a> {
             Expr::And(operands) => self.logical(operands, false),
             Expr::Or(operands) => self.logical(operands, true),
             Expr::Binary(operator, left, right) => {
-                if let (super::ast::BinaryOperator::In, Expr::List(elements)) = (operator, ast.expr(*right))
-                    && let Some(found) = self.in_literals(*left, elements)
+                if let (super::ast::BinaryOperator::In, Expr::List(elements), Meaning::Literals) =
+                    (operator, ast.expr(*right), &self.checked[right.index()].meaning)
                 {
-                    return found;
+                    let result = self.in_literals(*left, elements);
+                    return self.note(id, result);
                 }
                 let left = self.value(*left)?;
                 let right = self.value(*right)?;
@@ -126,7 +132,7 @@ impl<'a> Evaluator<'a> {
             Meaning::Object => Ok(self.object.clone()),
             Meaning::Variable(index) => self.variables.get(*index).cloned().map_or_else(no_overload, Ok),
             Meaning::Type(name) => Ok(CelValue::Type(name)),
-            Meaning::None | Meaning::Key(_) | Meaning::Call { .. } => no_overload(),
+            Meaning::None | Meaning::Key(_) | Meaning::Literals | Meaning::Call { .. } => no_overload(),
         }
     }
 
@@ -177,9 +183,8 @@ impl<'a> Evaluator<'a> {
                     Some(MapKey::Int(index)) => i64::try_from(index).unwrap_or(-1),
                     _ => return no_overload(),
                 };
-                let (found, work) = list.get(index);
-                self.meter.pass(work)?;
-                let found = found.transpose()?;
+                let found = list.get(index, &mut self.meter)?;
+                let found = found.map(|found| found.read(&mut self.meter)).transpose()?;
                 if found.is_none() && !is_optional {
                     return Err(EvalError::OutOfBounds(index).into());
                 }
@@ -205,12 +210,11 @@ impl<'a> Evaluator<'a> {
             target => target,
         };
         match target {
-            CelValue::Map(Map::Json { json, .. }) => {
-                let (found, work) = json.find(self.key_of(id, field));
-                self.meter.pass(work)?;
-                Ok(CelValue::Bool(found.is_present()))
+            CelValue::Map(map) => {
+                let Some(key) = key.as_key() else { return no_overload() };
+                // The value itself is not read.
+                Ok(CelValue::Bool(map.get(&key, &mut self.meter)?.is_some()))
             }
-            CelValue::Map(map) => Ok(CelValue::Bool(member(&mut self.meter, &map, &key)?.is_some())),
             CelValue::List(_) => no_overload(),
             // As in cel-go, a value without members has none of this name.
             _ => Ok(CelValue::Bool(false)),
@@ -247,27 +251,18 @@ impl<'a> Evaluator<'a> {
         failure.map_or(Ok(CelValue::Bool(!deciding)), Err)
     }
 
-    /// `left in [literals]` without making the list; `None` if an element is not a literal.
-    fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Option<Evaluated<'a>> {
+    /// `left in [literals]` without making the list.
+    fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Evaluated<'a> {
         let ast = self.ast;
-        let literal = |(element, is_optional): &(ExprId, bool)| match ast.expr(*element) {
-            Expr::Literal(literal) if !is_optional => Some(literal),
-            _ => None,
-        };
-        if !elements.iter().all(|element| literal(element).is_some()) {
-            return None;
-        }
-        let left = match self.meter.charge(LIST_COST).and_then(|()| self.value(left)) {
-            Ok(left) => left,
-            Err(failure) => return Some(Err(failure)),
-        };
-        for literal in elements.iter().filter_map(literal) {
-            match equal(&mut self.meter, &left, &literal_value(literal)) {
-                Ok(false) => {}
-                result => return Some(result.map(CelValue::Bool)),
+        self.meter.charge(LIST_COST)?;
+        let left = self.value(left)?;
+        for (element, _) in elements {
+            let Expr::Literal(literal) = ast.expr(*element) else { return no_overload() };
+            if equal(&mut self.meter, &left, &literal_value(literal))? {
+                return Ok(CelValue::Bool(true));
             }
         }
-        Some(Ok(CelValue::Bool(false)))
+        Ok(CelValue::Bool(false))
     }
 
     /// The content of an optional element; `None` if it has none.
@@ -292,13 +287,13 @@ impl<'a> Evaluator<'a> {
     fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Evaluated<'a> {
         self.meter.charge(MAP_COST)?;
         self.meter.make_values(entries.len())?;
-        let mut built = BTreeMap::new();
+        let mut built = Vec::with_capacity(entries.len());
         for (key, value, is_optional) in entries {
             let key = self.value(*key)?;
             let Some(value) = self.entry(*value, *is_optional)? else { continue };
             insert(&mut built, key, value)?;
         }
-        Ok(CelValue::Map(Map::Built(Arc::new(built))))
+        Ok(CelValue::Map(Map::build(built, &mut self.meter)?))
     }
 
     fn call(&mut self, id: ExprId, target: Option<ExprId>, arguments: &[ExprId]) -> Evaluated<'a> {
@@ -355,11 +350,11 @@ impl<'a> Evaluator<'a> {
     ) -> Evaluated<'a> {
         let rounds = rounds(self.value(range)?, variables)?;
         let outside = self.variables.len();
-        let mut gathered = Gathered { kind, failure: None, count: 0, elements: Vec::new(), entries: BTreeMap::new() };
+        let mut gathered = Gathered { kind, failure: None, count: 0, elements: Vec::new(), entries: Vec::new() };
         for round in rounds {
             self.meter.charge(ROUND_COST)?;
             self.variables.truncate(outside);
-            let (first, second) = round?;
+            let (first, second) = round.read(&mut self.meter)?;
             self.variables.push(first.clone());
             self.variables.extend(second);
             let is_chosen = match filter {
@@ -395,7 +390,7 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
-        gathered.finish()
+        gathered.finish(&mut self.meter)
     }
 }
 
@@ -406,52 +401,65 @@ struct Gathered<'a> {
     failure: Option<Failure>,
     count: usize,
     elements: Vec<CelValue<'a>>,
-    entries: BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
+    entries: Vec<BuiltEntry<'a>>,
 }
 
 impl<'a> Gathered<'a> {
     /// The result after all elements.
-    fn finish(self) -> Evaluated<'a> {
+    fn finish(self, meter: &mut CostMeter) -> Evaluated<'a> {
         match (self.kind, self.failure) {
             (_, Some(failure)) => Err(failure),
             (FoldKind::All, None) => Ok(CelValue::Bool(true)),
             (FoldKind::Exists, None) => Ok(CelValue::Bool(false)),
             (FoldKind::ExistsOne, None) => Ok(CelValue::Bool(self.count == 1)),
             (FoldKind::Map | FoldKind::Filter, None) => Ok(CelValue::list(self.elements)),
-            (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::Built(Arc::new(self.entries)))),
+            (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::build(self.entries, meter)?)),
         }
     }
 }
 
-/// A round of a macro: the values of its one or two variables.
-type Round<'a> = Result<(CelValue<'a>, Option<CelValue<'a>>), Failure>;
+/// A round of a macro, whose values have not been read.
+enum Round<'a> {
+    /// An element or a key.
+    One(UnreadValue<'a>),
+    /// An element with its index.
+    Element(i64, UnreadValue<'a>),
+    /// A key with its value.
+    Entry(MapEntry<'a>),
+}
+
+impl<'a> Round<'a> {
+    /// The values of the one or two variables.
+    fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, Option<CelValue<'a>>), Failure> {
+        match self {
+            Round::One(element) => Ok((element.read(meter)?, None)),
+            Round::Element(index, element) => Ok((CelValue::Int(index), Some(element.read(meter)?))),
+            Round::Entry(entry) => entry.read(meter).map(|(key, value)| (key, Some(value))),
+        }
+    }
+}
 
 /// The rounds of a macro over a value.
 fn rounds<'a>(range: CelValue<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
-    let single = |elements: Elements<'a>| Box::new(elements.map(|element| Ok((element?, None))));
     Ok(match (range, variables) {
-        (CelValue::List(list), 1) => single(list.elements()),
-        (CelValue::Map(map), 1) => single(map.keys()),
+        (CelValue::List(list), 1) => Box::new(list.elements().map(Round::One)),
+        (CelValue::Map(map), 1) => Box::new(map.keys().map(Round::One)),
         (CelValue::List(list), _) => {
-            Box::new((0..).zip(list.elements()).map(|(index, element)| Ok((CelValue::Int(index), Some(element?)))))
+            Box::new((0..).zip(list.elements()).map(|(index, element)| Round::Element(index, element)))
         }
-        (CelValue::Map(map), _) => Box::new(map.entries().map(|entry| entry.map(|(key, value)| (key, Some(value))))),
+        (CelValue::Map(map), _) => Box::new(map.entries().map(Round::Entry)),
         _ => return no_overload(),
     })
 }
 
-/// Adds an entry to a new map. Of equal keys the last one counts, as in cel-go.
-fn insert<'a>(
-    entries: &mut BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
-    key: CelValue<'a>,
-    value: CelValue<'a>,
-) -> Result<(), Failure> {
+/// Adds an entry of a new map.
+fn insert<'a>(entries: &mut Vec<BuiltEntry<'a>>, key: CelValue<'a>, value: CelValue<'a>) -> Result<(), Failure> {
     let found = match key {
         CelValue::Double(_) => None,
         ref key => key.as_key(),
     };
     let Some(found) = found else { return other(format!("unsupported key type: {}", key.type_name())) };
-    entries.insert(found, (key, value));
+    entries.push(BuiltEntry { sorted: found, key, value });
     Ok(())
 }
 

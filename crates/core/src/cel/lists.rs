@@ -49,7 +49,8 @@ pub(super) fn call<'a>(
         }
         (F::SetsIntersects, [CelValue::List(other)]) => {
             for element in list.elements() {
-                if has(meter, other, &element?)? {
+                let element = element.read(meter)?;
+                if has(meter, other, &element)? {
                     return Ok(CelValue::Bool(true));
                 }
             }
@@ -61,18 +62,18 @@ pub(super) fn call<'a>(
 
 /// The elements as a vector.
 fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelValue<'a>>, Failure> {
-    let (count, _) = list.count();
     meter.charge(1)?;
-    meter.pass(count)?;
+    let count = list.count(meter)?;
     meter.make_values(count)?;
-    list.elements().collect()
+    list.elements().map(|element| element.read(meter)).collect()
 }
 
 /// The index of the first or last element that equals a value; -1 if there is none.
 fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>, is_last: bool) -> Evaluated<'a> {
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
-        if equal(meter, &element?, sought)? {
+        let element = element.read(meter)?;
+        if equal(meter, &element, sought)? {
             found = index;
             if !is_last {
                 break;
@@ -84,7 +85,8 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
 
 fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
-        if equal(meter, &element?, sought)? {
+        let element = element.read(meter)?;
+        if equal(meter, &element, sought)? {
             return Ok(true);
         }
     }
@@ -94,7 +96,8 @@ fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -
 /// Whether a list has all elements of another one.
 fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListValue<'a>) -> Result<bool, Failure> {
     for element in other.elements() {
-        if !has(meter, list, &element?)? {
+        let element = element.read(meter)?;
+        if !has(meter, list, &element)? {
             return Ok(false);
         }
     }
@@ -104,7 +107,7 @@ fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListVal
 fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut before: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         meter.charge(1)?;
         if let Some(before) = &before
             && order(meter, before, &element)? == Some(Ordering::Greater)
@@ -120,7 +123,7 @@ fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
 fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut sum: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         if !matches!(element, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_) | CelValue::Duration(_)) {
             return no_overload();
         }
@@ -136,7 +139,7 @@ fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
 fn extreme<'a>(meter: &mut CostMeter, list: &ListValue<'a>, wanted: Ordering, name: &str) -> Evaluated<'a> {
     let mut found: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         meter.charge(1)?;
         found = match found {
             Some(before) if order(meter, &element, &before)? != Some(wanted) => Some(before),
@@ -209,7 +212,7 @@ fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
         };
     }
     meter.charge(work.saturating_mul(u64::from(elements.len().max(1).ilog2()) + 1))?;
-    let mut free = CostMeter::new(u64::MAX);
+    let mut free = CostMeter::new(u64::MAX.into());
     elements.sort_by(|left, right| match (left, right) {
         (CelValue::Double(left), CelValue::Double(right)) => left.total_cmp(right),
         (left, right) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),
@@ -221,7 +224,7 @@ fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
 fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut found: Vec<CelValue<'a>> = Vec::new();
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         let mut is_new = true;
         for before in &found {
             if equal(meter, before, &element)? {

@@ -113,7 +113,10 @@ fn offset_of(zone: &str) -> Result<i64, Failure> {
         [h1, h2, b':', m1, m2] if [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit()) => {
             Ok(sign * ((digit(*h1) * 10 + digit(*h2)) * 3600 + (digit(*m1) * 10 + digit(*m2)) * 60))
         }
-        _ => other(format!("time zone {zone:?} is not supported: use UTC or an offset such as +02:00")),
+        _ => other(format!(
+            "time zone {:?} is not supported: use UTC or an offset such as +02:00",
+            super::lex::excerpt(zone)
+        )),
     }
 }
 

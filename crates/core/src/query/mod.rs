@@ -26,6 +26,7 @@ mod tests;
 pub mod token;
 pub mod work;
 
+pub use crate::cel::TimeLimit;
 pub use cel_filter::{CelFilter, FailedObjects, OverCost};
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;
