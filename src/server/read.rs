@@ -259,9 +259,9 @@ pub fn selection(
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
 }
 
-/// The longest time of the evaluation of an expression for one object. The limit of its cost is usually reached in a
-/// fraction of this.
-const EVALUATION_TIME: Duration = Duration::from_millis(100);
+/// The longest time of the evaluation of an expression for one object. The limit of its cost is reached in a tenth of
+/// this. The rest is for threads that have to wait for a processor, which must not make a request fail.
+const EVALUATION_TIME: Duration = Duration::from_secs(1);
 
 /// The time since this function was called first.
 fn process_time() -> Duration {

@@ -77,7 +77,7 @@ async fn expressions_work_with_selectors_pages_and_counts() {
     assert!(counted.header("warning").contains("failed for 1 objects"), "{}", counted.header("warning"));
     let failing = format!("{ALL_SHIRTS}{}", query("{'a': true}[self.spec.color + '\\r\\n']"));
     let warning = fixture.get(&failing).await.header("warning").to_owned();
-    assert!(warning.contains("celSelector failed for 4 objects"), "control characters in an error: {warning}");
+    assert!(warning.contains("celSelector failed for 5 objects"), "control characters in an error: {warning}");
     let sorted = format!("{ALL_SHIRTS}{}&sortBy=-spec.size", query("has(self.spec.size) && self.spec.size > 0"));
     assert_eq!(fixture.get(&sorted).await.names(), ["b/x", "a/y", "a/x"]);
 }
@@ -113,7 +113,10 @@ async fn an_expensive_expression_names_its_part_and_the_remedy() {
     let answer = fixture.get(&format!("{ALL_SHIRTS}{}", query(&format!("self.spec.size == 9 && {macros}")))).await;
     assert_eq!(answer.code.as_u16(), 400);
     let message = answer.message();
-    assert!(message.starts_with("celSelector: a/x: the evaluation exceeds the cost limit of 1000000 in "), "{message}");
+    // A slow machine reaches the limit of time first.
+    let limits = ["exceeds the cost limit of 1000000 in ", "takes too long in "];
+    let begins = |limit: &&str| message.starts_with(&format!("celSelector: a/x: the evaluation {limit}"));
+    assert!(limits.iter().any(begins), "{message}");
     assert!(message.contains("select fewer objects"), "{message}");
 }
 
