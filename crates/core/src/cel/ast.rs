@@ -175,6 +175,11 @@ impl Ast {
         &self.node(id).expr
     }
 
+    /// The numbers of all nodes. A node has a larger number than those below it.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(ExprId)
+    }
+
     /// The number of nodes.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()

@@ -10,6 +10,7 @@ use regex::Regex;
 use super::failure::{EvalError, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
+use super::operate::is_same;
 use super::quantity::Quantity;
 use super::time::{self, Timestamp};
 use super::value::Evaluated;
@@ -36,6 +37,10 @@ pub(super) fn call<'a>(
         (F::OptionalOfNonZero, [of]) => {
             let is_zero = is_zero(of);
             free(meter, CelValue::Optional(if is_zero { None } else { Some(Arc::new(of.clone())) }))
+        }
+        // A value that is no list includes itself.
+        (F::Includes, [of, sought]) if !matches!(of, CelValue::List(_)) => {
+            is_same(meter, of, sought).map(CelValue::Bool)
         }
         (F::Range, [CelValue::Int(end)]) => lists::range(meter, *end),
         (F::Join, [CelValue::List(list)]) => strings::join(meter, list, ""),
@@ -218,7 +223,6 @@ fn convert_to_time<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<
     match (function, of) {
         (F::ToTimestamp, CelValue::Timestamp(_)) | (F::ToDuration, CelValue::Duration(_)) => Ok(of.clone()),
         (F::ToTimestamp, CelValue::Int(seconds)) => Timestamp::new(*seconds, 0).map(CelValue::Timestamp),
-        (F::ToDuration, CelValue::Int(nanos)) => Ok(CelValue::Duration(*nanos)),
         (F::ToTimestamp, CelValue::Text(text)) => match time::parse_timestamp(text) {
             Some(time) => Ok(CelValue::Timestamp(time)),
             None => unreadable(text, "google.protobuf.Timestamp"),
@@ -249,16 +253,15 @@ fn parse<'a>(function: Function, text: &Text<'a>) -> Evaluated<'a> {
     }
 }
 
+/// The functions of optionals. The evaluator has `or` and `orValue` of an optional with a value.
 fn call_optional<'a>(function: Function, optional: Option<&CelValue<'a>>, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     match (function, optional, rest) {
         (F::OptionalHasValue, optional, []) => Ok(CelValue::Bool(optional.is_some())),
         (F::OptionalValue, Some(value), []) => Ok(value.clone()),
         (F::OptionalValue, None, []) => other("optional.none() dereference"),
-        (F::OptionalOrValue, Some(value), [_]) => Ok(value.clone()),
-        (F::OptionalOrValue, None, [otherwise]) => Ok(otherwise.clone()),
-        (F::OptionalOr, Some(value), [CelValue::Optional(_)]) => Ok(CelValue::Optional(Some(Arc::new(value.clone())))),
-        (F::OptionalOr, None, [otherwise @ CelValue::Optional(_)]) => Ok(otherwise.clone()),
+        // As in cel-go, the argument of `or` can be any value.
+        (F::OptionalOr | F::OptionalOrValue, None, [otherwise]) => Ok(otherwise.clone()),
         _ => no_overload(),
     }
 }

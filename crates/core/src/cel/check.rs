@@ -48,7 +48,7 @@ pub(super) const SELF: &str = "self";
 /// An unknown name, types that do not fit, or an invalid pattern or time.
 pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, CelError> {
     let unchecked = CheckedNode { kind: CelType::Dyn, meaning: Meaning::None };
-    let mut checker = Checker { ast, object, variables: Vec::new(), checked: vec![unchecked; ast.len()] };
+    let mut checker = Checker { ast, object, variables: Vec::new(), formats: 0, checked: vec![unchecked; ast.len()] };
     let kind = checker.kind(ast.root)?;
     if !matches!(kind, CelType::Bool | CelType::Dyn) {
         return Err(checker.error(ast.root, format!("must evaluate to bool, but evaluates to {kind}")));
@@ -61,6 +61,8 @@ struct Checker<'a> {
     object: &'a CelType,
     /// The variables of the macros around, from the outermost.
     variables: Vec<(Arc<str>, CelType)>,
+    /// The number of calls of `format` around.
+    formats: usize,
     checked: Vec<CheckedNode>,
 }
 
@@ -224,7 +226,7 @@ impl Checker<'_> {
         };
         let kind = match target {
             CelType::Dyn => CelType::Dyn,
-            CelType::Map(map) if map.key.accepts(&CelType::TEXT) => map.value.clone(),
+            CelType::Map(map) => map.value.clone(),
             CelType::Object(object) => match object.member(field) {
                 Some((key, property)) => {
                     if key != &**field {
@@ -249,7 +251,8 @@ impl Checker<'_> {
             kind => (kind, false),
         };
         let kind = match target {
-            CelType::Dyn => CelType::Dyn,
+            // As in cel-go, null has no elements, which the evaluation finds.
+            CelType::Dyn | CelType::Null => CelType::Dyn,
             // A list takes each number whose type is not known before the evaluation.
             CelType::List(list) if key.accepts(&CelType::Int) => list.element.clone(),
             CelType::Map(map) if map.key.accepts(&key) => map.value.clone(),
@@ -293,13 +296,14 @@ impl Checker<'_> {
     }
 
     /// The common type of the elements so far and another one. Literals with elements of different types are an error
-    /// in Kubernetes.
+    /// in Kubernetes, and so is null or an element of a type that is not known beside one of another type.
     fn unify(&self, id: ExprId, before: Option<CelType>, kind: CelType) -> Result<CelType, CelError> {
         match before {
             None => Ok(kind),
             Some(before) => match before.join(&kind) {
-                Some(joined) => Ok(joined),
-                None => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
+                // The argument of `format` can have elements of known and of unknown types.
+                Some(joined) if self.formats > 0 || !is_mixed(&before, &kind) => Ok(joined),
+                _ => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
             },
         }
     }
@@ -315,6 +319,13 @@ impl Checker<'_> {
         use CelType as T;
         let left = self.kind(left)?;
         let right = self.kind(right)?;
+        // For the checker of cel-go, null can be a timestamp or a duration, so null with one fails in the evaluation.
+        let as_time = |kind: &T| if *kind == T::Null { T::Dyn } else { kind.clone() };
+        let of_times = match operator {
+            B::Add | B::Subtract if is_null_time(&left, &right) => Some((as_time(&left), as_time(&right))),
+            _ => None,
+        };
+        let (left, right) = of_times.unwrap_or((left, right));
         let found = match operator {
             B::Equal | B::NotEqual => left.accepts(&right).then_some(T::Bool),
             B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
@@ -335,8 +346,8 @@ impl Checker<'_> {
                 _ => None,
             },
             B::Add => match (&left, &right) {
-                (T::Timestamp, T::Duration) | (T::Duration, T::Timestamp) => Some(T::Timestamp),
-                (T::Dyn, T::Duration | T::Timestamp | T::Dyn) | (T::Duration | T::Timestamp, T::Dyn) => Some(T::Dyn),
+                (T::Timestamp, T::Duration | T::Dyn) | (T::Duration | T::Dyn, T::Timestamp) => Some(T::Timestamp),
+                (T::Dyn, T::Duration | T::Dyn) | (T::Duration, T::Dyn) => Some(T::Dyn),
                 (T::Duration, T::Duration) => Some(T::Duration),
                 (T::Text { longest: left, .. }, T::Text { longest: right, .. }) => Some(T::Text {
                     longest: left.zip(*right).map(|(left, right)| left.saturating_add(right)),
@@ -349,8 +360,8 @@ impl Checker<'_> {
             B::Subtract => match (&left, &right) {
                 (T::Timestamp, T::Timestamp) | (T::Duration, T::Duration) => Some(T::Duration),
                 (T::Timestamp, T::Duration) => Some(T::Timestamp),
-                (T::Timestamp | T::Dyn, T::Dyn) | (T::Dyn, T::Timestamp | T::Duration) => Some(T::Dyn),
-                (T::Duration, T::Dyn) => Some(T::Duration),
+                (T::Timestamp, T::Dyn) | (T::Dyn, T::Duration | T::Dyn) => Some(T::Dyn),
+                (T::Dyn, T::Timestamp) | (T::Duration, T::Dyn) => Some(T::Duration),
                 _ => same(&left, &right).filter(T::is_number),
             },
             B::Multiply | B::Divide => same(&left, &right).filter(|kind| kind.is_number() || matches!(kind, T::Dyn)),
@@ -414,9 +425,12 @@ impl Checker<'_> {
         let target = if qualified.is_some() { None } else { target };
         let name: &str = qualified.as_deref().unwrap_or_else(|| name.trim_start_matches('.'));
         let mut kinds = Vec::with_capacity(arguments.len() + 1);
+        let is_format = usize::from(name == "format");
+        self.formats += is_format;
         for argument in target.iter().chain(arguments) {
             kinds.push(self.kind(*argument)?);
         }
+        self.formats -= is_format;
         let types: Vec<&CelType> = kinds.iter().collect();
         let (function, kind) = resolve(name, target.is_some(), &types).map_err(|error| match error {
             NoOverload::Unknown => self.error(id, format!("undeclared reference to '{name}' (in container '')")),
@@ -467,6 +481,18 @@ impl Checker<'_> {
 /// An optional of a type, or the type itself if it is one.
 fn optional_of(kind: CelType) -> CelType {
     if matches!(kind, CelType::Optional(_)) { kind } else { CelType::optional(kind) }
+}
+
+/// Whether one type is null or dynamic, and the other one is not.
+fn is_mixed(left: &CelType, right: &CelType) -> bool {
+    [CelType::Null, CelType::Dyn].iter().any(|kind| (left == kind) != (right == kind))
+}
+
+/// Whether one operand is null and the other one is null, dynamic, a timestamp or a duration.
+fn is_null_time(left: &CelType, right: &CelType) -> bool {
+    let is_time =
+        |kind: &CelType| matches!(kind, CelType::Null | CelType::Dyn | CelType::Timestamp | CelType::Duration);
+    (*left == CelType::Null && is_time(right)) || (*right == CelType::Null && is_time(left))
 }
 
 /// The type that two operands of an arithmetic operator have; `None` if they differ.

@@ -12,7 +12,7 @@ use super::check::{CheckedNode, Meaning};
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
-use super::operate::{binary, equal, member};
+use super::operate::{binary, is_same, member};
 use super::types::CelType;
 use super::value::Evaluated;
 use super::value::{CelValue, Elements, Map, MapKey, Text};
@@ -55,6 +55,11 @@ impl<'a> Evaluator<'a> {
             CelValue::Bool(bool) => Ok(bool),
             _ => no_overload(),
         }
+    }
+
+    /// Evaluates a part of the expression that does not depend on the object.
+    pub(super) fn constant(&mut self, id: ExprId) -> Evaluated<'a> {
+        self.value(id)
     }
 
     /// Evaluates a node. The tree has at most [`super::parse::MAX_LEVELS`] levels, which bounds the recursion.
@@ -186,7 +191,7 @@ impl<'a> Evaluator<'a> {
                 found
             }
             // As in cel-go, a value without members has none of this name.
-            _ if is_optional => None,
+            _ if is_optional && (key.as_key().is_some() || matches!(key, CelValue::Double(_))) => None,
             _ => return no_overload(),
         };
         Ok(match found {
@@ -250,6 +255,10 @@ impl<'a> Evaluator<'a> {
     /// `left in [literals]` without making the list; `None` if an element is not a literal.
     fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Option<Evaluated<'a>> {
         let ast = self.ast;
+        if elements.is_empty() {
+            // As in cel-go, which does not evaluate the left side then.
+            return Some(Ok(CelValue::Bool(false)));
+        }
         let literal = |(element, is_optional): &(ExprId, bool)| match ast.expr(*element) {
             Expr::Literal(literal) if !is_optional => Some(literal),
             _ => None,
@@ -262,7 +271,7 @@ impl<'a> Evaluator<'a> {
             Err(failure) => return Some(Err(failure)),
         };
         for literal in elements.iter().filter_map(literal) {
-            match equal(&mut self.meter, &left, &literal_value(literal)) {
+            match is_same(&mut self.meter, &left, &literal_value(literal)) {
                 Ok(false) => {}
                 result => return Some(result.map(CelValue::Bool)),
             }
@@ -307,12 +316,15 @@ impl<'a> Evaluator<'a> {
         };
         let mut values: Vec<CelValue<'a>> = Vec::with_capacity(arguments.len() + 1);
         for argument in target.iter().filter(|_| *has_target).chain(arguments) {
-            // `orValue` needs its argument only if there is no value.
-            if *function == Function::OptionalOrValue
-                && let [CelValue::Optional(Some(value))] = &values[..]
+            // `or` and `orValue` need their argument only if there is no value.
+            if let (Function::OptionalOr | Function::OptionalOrValue, [CelValue::Optional(Some(value))]) =
+                (*function, &values[..])
             {
                 self.meter.charge(1)?;
-                return Ok(value.as_ref().clone());
+                return Ok(match function {
+                    Function::OptionalOr => CelValue::Optional(Some(value.clone())),
+                    _ => value.as_ref().clone(),
+                });
             }
             let value = self.value(*argument)?;
             values.push(value);

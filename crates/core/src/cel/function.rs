@@ -113,6 +113,8 @@ enum Sort {
     Cidr,
     A,
     ListOfA,
+    ListOfListsOfA,
+    ListOfAny,
     ListOfText,
     ListOfInt,
     Map,
@@ -181,7 +183,6 @@ const TABLE: &[Row] = {
         ("timestamp", GLOBAL, &[S::Int], S::Time, F::ToTimestamp),
         ("timestamp", GLOBAL, &[S::Time], S::Time, F::ToTimestamp),
         ("duration", GLOBAL, &[S::Text], S::Span, F::ToDuration),
-        ("duration", GLOBAL, &[S::Int], S::Span, F::ToDuration),
         ("duration", GLOBAL, &[S::Span], S::Span, F::ToDuration),
         ("type", GLOBAL, &[S::A], S::Type, F::TypeOf),
         ("dyn", GLOBAL, &[S::A], S::Any, F::Dyn),
@@ -235,10 +236,10 @@ const TABLE: &[Row] = {
         ("sum", METHOD, &[S::ListOfSummable], S::Summable, F::Sum),
         ("min", METHOD, &[S::ListOfOrdered], S::Ordered, F::Min),
         ("max", METHOD, &[S::ListOfOrdered], S::Ordered, F::Max),
-        ("includes", METHOD, &[S::ListOfA, S::A], S::Bool, F::Includes),
+        ("includes", METHOD, &[S::Any, S::Any], S::Bool, F::Includes),
         ("slice", METHOD, &[S::ListOfA, S::Int, S::Int], S::ListOfA, F::Slice),
-        ("flatten", METHOD, &[S::ListOfA], S::Any, F::Flatten),
-        ("flatten", METHOD, &[S::ListOfA, S::Int], S::Any, F::Flatten),
+        ("flatten", METHOD, &[S::ListOfListsOfA], S::ListOfA, F::Flatten),
+        ("flatten", METHOD, &[S::ListOfA, S::Int], S::ListOfAny, F::Flatten),
         ("sort", METHOD, &[S::ListOfOrdered], S::ListOfOrdered, F::Sort),
         ("reverse", METHOD, &[S::ListOfA], S::ListOfA, F::Reverse),
         ("distinct", METHOD, &[S::ListOfA], S::ListOfA, F::Distinct),
@@ -357,8 +358,13 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
         (Sort::A, found) => binds(found),
         (Sort::Ordered, found) => is_ordered(found) && binds(found),
         (Sort::Summable, found) => is_summable(found) && binds(found),
-        (Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::ListOfA | Sort::ListOfListsOfA | Sort::ListOfOrdered | Sort::ListOfSummable, CelType::Dyn) => {
+            binds(&CelType::Dyn)
+        }
         (Sort::ListOfA, CelType::List(list)) => binds(&list.element),
+        (Sort::ListOfListsOfA, CelType::List(list)) => {
+            matches!(list.element, CelType::Dyn | CelType::List(_)) && binds(list.element.element())
+        }
         (Sort::ListOfOrdered, CelType::List(list)) => is_ordered(&list.element) && binds(&list.element),
         (Sort::ListOfSummable, CelType::List(list)) => is_summable(&list.element) && binds(&list.element),
         (Sort::OptionalOfA, CelType::Dyn) => binds(&CelType::Dyn),
@@ -366,8 +372,8 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
         (_, CelType::Dyn) => true,
         (Sort::ListOfText, CelType::List(list)) => list.element.accepts(&CelType::TEXT),
         (Sort::ListOfInt, CelType::List(list)) => list.element.accepts(&CelType::Int),
-        (Sort::Map, CelType::Map(_) | CelType::Object(_)) => true,
-        (sort, found) => type_of(sort, None).accepts(found) && !matches!(found, CelType::Null),
+        (Sort::Map, found) => matches!(found, CelType::Map(_) | CelType::Object(_)),
+        (sort, found) => type_of(sort, None).accepts(found),
     }
 }
 
@@ -390,6 +396,8 @@ fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
         Sort::Cidr => CelType::Cidr,
         Sort::A | Sort::Ordered | Sort::Summable => bound,
         Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable => CelType::list_of(bound),
+        Sort::ListOfListsOfA => CelType::list_of(CelType::list_of(bound)),
+        Sort::ListOfAny => CelType::list_of(CelType::Dyn),
         Sort::ListOfText => CelType::list_of(CelType::TEXT),
         Sort::ListOfInt => CelType::list_of(CelType::Int),
         // Only parameters are maps, and `fits` has their case.

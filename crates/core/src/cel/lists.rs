@@ -6,7 +6,7 @@ use super::ast::BinaryOperator;
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
-use super::operate::{binary, equal, order};
+use super::operate::{binary, is_same, order};
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue};
 
@@ -72,7 +72,7 @@ fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelVal
 fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>, is_last: bool) -> Evaluated<'a> {
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
-        if equal(meter, &element?, sought)? {
+        if is_same(meter, &element?, sought)? {
             found = index;
             if !is_last {
                 break;
@@ -84,7 +84,7 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
 
 fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
-        if equal(meter, &element?, sought)? {
+        if is_same(meter, &element?, sought)? {
             return Ok(true);
         }
     }
@@ -224,7 +224,7 @@ fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
         let element = element?;
         let mut is_new = true;
         for before in &found {
-            if equal(meter, before, &element)? {
+            if is_same(meter, before, &element)? {
                 is_new = false;
                 break;
             }

@@ -5,7 +5,7 @@
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
-//! has the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of
+//! has the values, which stay JSON as long as possible. `constant` finds constant parts that fail for each object. `plan` finds the objects of an index between the bounds of
 //! `set`. `estimate` has the cost before the evaluation.
 //!
 //! The crate `cel` (0.15) is not used. Its default parser and its evaluation overflow the stack on nested brackets and
@@ -23,8 +23,8 @@
 //!
 //! - The name of a time zone is an evaluation error; offsets and UTC are not.
 //! - `string(timestamp)` is in UTC; upstream keeps the offset that was read.
-//! - Constant parts are evaluated for each object; upstream evaluates them when it compiles, and reports errors then.
 //! - The first error of an expression is reported, not all. Syntax errors have other words.
+//! - Keys of new maps are booleans, integers and texts; upstream also makes maps with keys of other types.
 //! - Costs are close to those of upstream, but not equal.
 //! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
 
@@ -36,6 +36,7 @@
 mod ast;
 mod call;
 mod check;
+mod constant;
 mod error;
 mod estimate;
 mod eval;
@@ -109,6 +110,7 @@ impl CelProgram {
     pub fn compile(text: &str, object: &Arc<CelType>) -> Result<CelProgram, CelError> {
         let ast = parse::parse(text)?;
         let checked = check::check(&ast, object)?;
+        constant::check(&ast, &checked)?;
         Ok(CelProgram { ast, checked, object: object.clone() })
     }
 
