@@ -165,7 +165,11 @@ pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
     let Some(cel) = &selection.cel else { return Ok(None) };
     let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
     Ok(failed.map(|failed| {
-        format!("celSelector failed for {} objects, which are not selected; {}", failed.count, failed.first)
+        format!(
+            "celSelector failed for {} objects, which are not selected, of {} that were evaluated; indexes excluded the \
+             others; {}",
+            failed.count, failed.evaluated, failed.first
+        )
     }))
 }
 

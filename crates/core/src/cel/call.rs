@@ -112,9 +112,9 @@ fn is_zero(value: &CelValue<'_>) -> bool {
         CelValue::Text(text) => text.is_empty(),
         CelValue::Bytes(bytes) => bytes.is_empty(),
         CelValue::List(ListValue::Built(elements)) => elements.is_empty(),
-        CelValue::List(ListValue::Json { json, .. }) => json.items().next().is_none(),
+        CelValue::List(ListValue::Json(json)) => json.items().next().is_none(),
         CelValue::Map(Map::Built(entries)) => entries.is_empty(),
-        CelValue::Map(Map::Json { json, .. }) => json.members().next().is_none(),
+        CelValue::Map(Map::Json(json)) => json.members().next().is_none(),
         CelValue::Duration(duration) => *duration == 0,
         CelValue::Optional(optional) => optional.is_none(),
         CelValue::Timestamp(_) | CelValue::Type(_) | CelValue::Quantity(_) | CelValue::Ip(_) | CelValue::Cidr(..) => {

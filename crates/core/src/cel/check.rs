@@ -12,7 +12,8 @@ use regex::Regex;
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
 use super::function::{Function, NoOverload, is_global, resolve};
-use super::types::{CelType, MapType};
+use super::lex::excerpt;
+use super::types::{CelType, MapType, ObjectType};
 use super::{pattern, time};
 
 /// What the check found out about a node.
@@ -86,6 +87,18 @@ impl Checker<'_> {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let _ = write!(signature, "({})", arguments.join(", "));
         self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
+    }
+
+    /// The error for a member that an object does not have.
+    fn undefined(&self, id: ExprId, object: &ObjectType, field: &str) -> CelError {
+        let field = excerpt(field);
+        self.error(
+            id,
+            match object.nearest(&field) {
+                Some(nearest) => format!("undefined field '{field}', did you mean '{nearest}'?"),
+                None => format!("undefined field '{field}'"),
+            },
+        )
     }
 
     /// Records the meaning of a node.
@@ -235,7 +248,7 @@ impl Checker<'_> {
                     property.kind.clone()
                 }
                 None if object.is_open() => CelType::Dyn,
-                None => return Err(self.error(id, format!("undefined field '{field}'"))),
+                None => return Err(self.undefined(id, object, field)),
             },
             found => return Err(self.error(id, format!("type '{found}' does not support field selection"))),
         };
@@ -245,6 +258,10 @@ impl Checker<'_> {
     /// Checks `of[key]`.
     fn index(&mut self, id: ExprId, of: ExprId, key: ExprId, is_optional: bool) -> Result<CelType, CelError> {
         let whole = self.kind(of)?;
+        let literal = match self.ast.expr(key) {
+            Expr::Literal(CelLiteral::Text(text)) => Some(text),
+            _ => None,
+        };
         let key = self.kind(key)?;
         let (target, was_optional) = match &whole {
             CelType::Optional(of) => (of.as_ref(), true),
@@ -256,6 +273,11 @@ impl Checker<'_> {
             // A list takes each number whose type is not known before the evaluation.
             CelType::List(list) if key.accepts(&CelType::Int) => list.element.clone(),
             CelType::Map(map) if map.key.accepts(&key) => map.value.clone(),
+            // Objects are maps in the evaluation.
+            CelType::Object(object) if key.accepts(&CelType::TEXT) => match literal {
+                None => CelType::Dyn,
+                Some(field) => object.type_at(field).ok_or_else(|| self.undefined(id, object, field))?,
+            },
             _ => {
                 let name = if is_optional { "_[?_]" } else { "_[_]" };
                 return Err(self.no_overload(id, name, false, &[&whole, &key]));
@@ -343,6 +365,7 @@ impl Checker<'_> {
                 T::Dyn => Some(T::Bool),
                 T::List(list) => list.element.accepts(&left).then_some(T::Bool),
                 T::Map(map) => map.key.accepts(&left).then_some(T::Bool),
+                T::Object(_) => left.accepts(&T::TEXT).then_some(T::Bool),
                 _ => None,
             },
             B::Add => match (&left, &right) {
@@ -384,6 +407,7 @@ impl Checker<'_> {
             CelType::List(list) if names.len() == 2 => (CelType::Int, list.element.clone()),
             CelType::List(list) => (list.element.clone(), CelType::Dyn),
             CelType::Map(map) => (map.key.clone(), map.value.clone()),
+            CelType::Object(_) => (CelType::TEXT, CelType::Dyn),
             found => {
                 let reason = "cannot be range of a comprehension (must be list, map, or dynamic)";
                 return Err(self.error(range, format!("expression of type '{found}' {reason}")));

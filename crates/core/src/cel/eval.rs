@@ -210,7 +210,7 @@ impl<'a> Evaluator<'a> {
             target => target,
         };
         match target {
-            CelValue::Map(Map::Json { json, .. }) => {
+            CelValue::Map(Map::Json(json)) => {
                 let (found, work) = json.find(self.key_of(id, field));
                 self.meter.pass(work)?;
                 Ok(CelValue::Bool(found.is_present()))

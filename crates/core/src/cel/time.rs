@@ -205,13 +205,6 @@ pub(super) fn parse_timestamp(text: &str) -> Option<Timestamp> {
     Timestamp::new(days * DAY + hour * 3600 + minute * 60 + second - offset, nanos).ok()
 }
 
-/// Reads a date without a time, which is its midnight; `None` for other texts.
-pub(super) fn parse_date(text: &str) -> Option<Timestamp> {
-    let mut rest = text.as_bytes();
-    let days = parse_days(&mut rest)?;
-    rest.is_empty().then_some(Timestamp { seconds: days * DAY, nanos: 0 })
-}
-
 /// Reads a duration as Go does, such as `1h30m` or `-1.5s`, and returns nanoseconds; `None` for other texts.
 pub(super) fn parse_duration(text: &str) -> Option<i64> {
     const UNITS: [(&str, i64); 8] = [

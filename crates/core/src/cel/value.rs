@@ -1,8 +1,7 @@
 //! Values of an evaluation. Those of the object stay JSON until an expression needs them.
 //!
-//! A value of JSON has the type that the schema declares, if it declares one: a `number` is a double even when it is
-//! written as an integer, and a `date-time` is a timestamp. Without a declared type, a number is an integer if it fits
-//! into 64 bits, as in Kubernetes' unstructured objects.
+//! A value of JSON has the type that it is written with, whatever the schema declares, as in the objects of
+//! ValidatingAdmissionPolicies: a number without a fraction is an integer if it fits into 64 bits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,8 +11,7 @@ use std::sync::Arc;
 
 use super::failure::{EvalError, Failure};
 use super::quantity::Quantity;
-use super::time::{self, Timestamp};
-use super::types::CelType;
+use super::time::Timestamp;
 use crate::json::Json;
 use crate::json::tree::NodeKind;
 
@@ -71,14 +69,14 @@ pub(super) enum CelValue<'a> {
 /// A list: one of the object, or a new one.
 #[derive(Clone, Debug)]
 pub(super) enum ListValue<'a> {
-    Json { json: Json<'a>, element: &'a CelType },
+    Json(Json<'a>),
     Built(Arc<[CelValue<'a>]>),
 }
 
 /// A map: an object within the object, or a new one.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
-    Json { json: Json<'a>, of: &'a CelType },
+    Json(Json<'a>),
     Built(Arc<BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>>),
 }
 
@@ -101,25 +99,15 @@ impl<'a> CelValue<'a> {
         CelValue::List(ListValue::Built(elements.into()))
     }
 
-    /// A value of the object, which has a declared type or [`CelType::Dyn`].
+    /// A value of the object.
     ///
     /// # Errors
-    /// The value does not have its declared type. This is possible only for an object that is older than its schema.
-    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> Result<CelValue<'a>, Failure> {
+    /// The value is no valid JSON, which is possible only if the object was not checked before.
+    pub(super) fn of_json(json: Json<'a>) -> Result<CelValue<'a>, Failure> {
         match json.kind() {
-            NodeKind::List => match declared {
-                CelType::Dyn | CelType::List(_) => {
-                    Ok(CelValue::List(ListValue::Json { json, element: declared.element() }))
-                }
-                _ => Err(mismatch(declared)),
-            },
-            NodeKind::Map => match declared {
-                CelType::Dyn | CelType::Map(_) | CelType::Object(_) => {
-                    Ok(CelValue::Map(Map::Json { json, of: declared }))
-                }
-                _ => Err(mismatch(declared)),
-            },
-            NodeKind::Scalar => scalar(json, declared),
+            NodeKind::List => Ok(CelValue::List(ListValue::Json(json))),
+            NodeKind::Map => Ok(CelValue::Map(Map::Json(json))),
+            NodeKind::Scalar => scalar(json),
         }
     }
 
@@ -175,59 +163,32 @@ impl<'a> CelValue<'a> {
     }
 }
 
-/// The error for a value of another type than declared.
-fn mismatch(declared: &CelType) -> Failure {
-    EvalError::Other(format!("invalid data, expected a value of type {declared}")).into()
-}
-
 /// A string, number, boolean or null of the object.
-fn scalar<'a>(json: Json<'a>, declared: &CelType) -> Result<CelValue<'a>, Failure> {
-    let bytes = json.bytes().unwrap_or(b"null");
-    let value = match bytes {
-        b"null" => return Ok(CelValue::Null),
+fn scalar<'a>(json: Json<'a>) -> Result<CelValue<'a>, Failure> {
+    let invalid = || EvalError::Other("the object has a value that is not JSON".to_owned());
+    Ok(match json.bytes().unwrap_or(b"null") {
+        b"null" => CelValue::Null,
         b"true" => CelValue::Bool(true),
         b"false" => CelValue::Bool(false),
-        [b'"', ..] => match json.as_str() {
-            Some(Cow::Borrowed(text)) => CelValue::Text(Text::Borrowed(text)),
-            Some(Cow::Owned(text)) => CelValue::text(text),
-            None => return Err(mismatch(declared)),
+        [b'"', ..] => match json.as_str().ok_or_else(invalid)? {
+            Cow::Borrowed(text) => CelValue::Text(Text::Borrowed(text)),
+            Cow::Owned(text) => CelValue::text(text),
         },
-        _ => {
-            let number = std::str::from_utf8(bytes).map_err(|_| mismatch(declared))?;
+        number => {
+            let number = std::str::from_utf8(number).map_err(|_| invalid())?;
             match number.parse::<i64>() {
                 Ok(int) => CelValue::Int(int),
-                Err(_) => CelValue::Double(number.parse().map_err(|_| mismatch(declared))?),
+                Err(_) => CelValue::Double(number.parse().map_err(|_| invalid())?),
             }
         }
-    };
-    match (declared, value) {
-        (CelType::Dyn, value)
-        | (CelType::Bool, value @ CelValue::Bool(_))
-        | (CelType::Int, value @ CelValue::Int(_))
-        | (CelType::Double, value @ CelValue::Double(_))
-        | (CelType::Text { .. }, value @ CelValue::Text(_)) => Ok(value),
-        (CelType::Double, CelValue::Int(int)) => Ok(CelValue::Double(int as f64)),
-        (CelType::Timestamp, CelValue::Text(text)) => {
-            let time = time::parse_timestamp(&text).or_else(|| time::parse_date(&text));
-            time.map(CelValue::Timestamp).ok_or_else(|| mismatch(declared))
-        }
-        (CelType::Duration, CelValue::Text(text)) => {
-            time::parse_duration(&text).map(CelValue::Duration).ok_or_else(|| mismatch(declared))
-        }
-        (CelType::Bytes, CelValue::Text(text)) => {
-            use base64::Engine as _;
-            let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
-            decoded.map(|bytes| CelValue::Bytes(bytes.into())).map_err(|_| mismatch(declared))
-        }
-        _ => Err(mismatch(declared)),
-    }
+    })
 }
 
 impl<'a> ListValue<'a> {
     /// The number of elements, and the work of counting them in elements.
     pub(super) fn count(&self) -> (usize, usize) {
         match self {
-            ListValue::Json { json, .. } => {
+            ListValue::Json(json) => {
                 let count = json.count();
                 (count, count)
             }
@@ -239,12 +200,12 @@ impl<'a> ListValue<'a> {
     pub(super) fn get(&self, index: i64) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
         let Ok(index) = usize::try_from(index) else { return (None, 0) };
         match self {
-            ListValue::Json { json, element } => {
+            ListValue::Json(json) => {
                 // Elements are linked: `nth` passes those before.
                 let mut passed = 0;
                 for item in json.items() {
                     if passed == index {
-                        return (Some(CelValue::of_json(item, element)), passed);
+                        return (Some(CelValue::of_json(item)), passed);
                     }
                     passed += 1;
                 }
@@ -257,10 +218,7 @@ impl<'a> ListValue<'a> {
     /// The elements in order.
     pub(super) fn elements(&self) -> Elements<'a> {
         match self {
-            ListValue::Json { json, element } => {
-                let element = *element;
-                Box::new(json.items().map(move |item| CelValue::of_json(item, element)))
-            }
+            ListValue::Json(json) => Box::new(json.items().map(CelValue::of_json)),
             ListValue::Built(elements) => {
                 let elements = elements.clone();
                 Box::new((0..elements.len()).filter_map(move |index| elements.get(index).cloned().map(Ok)))
@@ -269,7 +227,7 @@ impl<'a> ListValue<'a> {
     }
 }
 
-/// The elements of a list; an element that does not have its declared type is an error.
+/// The elements of a list.
 pub(super) type Elements<'a> = Box<dyn Iterator<Item = Result<CelValue<'a>, Failure>> + 'a>;
 
 /// The entries of a map: keys and values.
@@ -279,7 +237,7 @@ impl<'a> Map<'a> {
     /// The number of entries, and the work of counting them in entries.
     pub(super) fn count(&self) -> (usize, usize) {
         match self {
-            Map::Json { json, .. } => {
+            Map::Json(json) => {
                 let count = json.count();
                 (count, count)
             }
@@ -290,10 +248,10 @@ impl<'a> Map<'a> {
     /// The value of a key; `None` if there is none. The second is the number of entries that were passed.
     pub(super) fn get(&self, key: &MapKey<'_>) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
         match self {
-            Map::Json { json, of } => {
+            Map::Json(json) => {
                 let MapKey::Text(key) = key else { return (None, 0) };
                 let (found, passed) = json.find(key);
-                (found.is_present().then(|| CelValue::of_json(found, of.value_at(key))), passed)
+                (found.is_present().then(|| CelValue::of_json(found)), passed)
             }
             Map::Built(entries) => (entries.get(key).map(|(_, value)| Ok(value.clone())), 0),
         }
@@ -302,17 +260,14 @@ impl<'a> Map<'a> {
     /// The entries, in the order of their keys.
     pub(super) fn entries(&self) -> Entries<'a> {
         match self {
-            Map::Json { json, of } => {
-                let of = *of;
-                Box::new(json.members().map(move |(key, value)| {
-                    let value = CelValue::of_json(value, of.value_at(&key))?;
-                    let key = match key {
-                        Cow::Borrowed(key) => Text::Borrowed(key),
-                        Cow::Owned(key) => key.into(),
-                    };
-                    Ok((CelValue::Text(key), value))
-                }))
-            }
+            Map::Json(json) => Box::new(json.members().map(|(key, value)| {
+                let value = CelValue::of_json(value)?;
+                let key = match key {
+                    Cow::Borrowed(key) => Text::Borrowed(key),
+                    Cow::Owned(key) => key.into(),
+                };
+                Ok((CelValue::Text(key), value))
+            })),
             Map::Built(entries) => {
                 let entries: Vec<_> = entries.values().cloned().collect();
                 Box::new(entries.into_iter().map(Ok))
@@ -323,7 +278,7 @@ impl<'a> Map<'a> {
     /// The keys, in order.
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
-            Map::Json { json, .. } => Box::new(json.members().map(|(key, _)| {
+            Map::Json(json) => Box::new(json.members().map(|(key, _)| {
                 Ok(CelValue::Text(match key {
                     Cow::Borrowed(key) => Text::Borrowed(key),
                     Cow::Owned(key) => key.into(),
