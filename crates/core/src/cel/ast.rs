@@ -69,6 +69,10 @@ pub(super) enum FoldKind {
     Filter,
     /// `transformMap`.
     TransformMap,
+    /// `transformMapEntry`.
+    TransformMapEntry,
+    /// `sortBy`.
+    SortBy,
 }
 
 /// An expression.

@@ -3,6 +3,7 @@
 //! Conversions, times, quantities and optionals are here; functions of texts, lists and addresses have files of their
 //! own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -10,13 +11,15 @@ use regex::Regex;
 use super::failure::{EvalError, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
+use super::named_format::NamedFormat;
 use super::operate::is_same;
 use super::quantity::Quantity;
+use super::semver::Semver;
 use super::time::{self, Timestamp};
+use super::url::Url;
 use super::value::Evaluated;
-use super::value::{CelValue, ListValue, Map, Text};
-use super::{lists, net, strings};
-use crate::model::float;
+use super::value::{CelValue, ListValue, Map, MapKey, Text};
+use super::{lists, net, strings, text_format};
 
 /// Evaluates a function. `arguments` has the target first; `compiled` is the pattern if it is a literal.
 pub(super) fn call<'a>(
@@ -51,6 +54,35 @@ pub(super) fn call<'a>(
         ) => {
             meter.read(text.len().max(1))?;
             parse(function, text)
+        }
+        (F::Url | F::IsUrl | F::Semver | F::IsSemver, [CelValue::Text(text), rest @ ..]) => {
+            meter.read(text.len().max(1))?;
+            parse_further(function, text, rest)
+        }
+        (F::FormatNamed, [CelValue::Text(name)]) => {
+            let found = NamedFormat::find(name).map(|format| Arc::new(CelValue::Format(format)));
+            free(meter, CelValue::Optional(found))
+        }
+        (F::FormatOf(name), []) => match NamedFormat::find(name) {
+            Some(format) => free(meter, CelValue::Format(format)),
+            None => no_overload(),
+        },
+        (F::Validate, [CelValue::Format(format), CelValue::Text(text)]) => {
+            // Patterns of upstream have up to 60 parts.
+            meter.read(text.len().saturating_mul(16).max(1))?;
+            let errors: Vec<CelValue<'a>> = format.errors(text).into_iter().map(CelValue::text).collect();
+            Ok(CelValue::Optional((!errors.is_empty()).then(|| Arc::new(CelValue::list(errors)))))
+        }
+        (F::FormatText, [CelValue::Text(format), CelValue::List(arguments)]) => {
+            text_format::format(meter, format, arguments)
+        }
+        (_, [CelValue::Url(url)]) => {
+            meter.charge(1)?;
+            call_url(meter, function, url)
+        }
+        (_, [CelValue::Semver(version), rest @ ..]) => {
+            meter.charge(1)?;
+            call_semver(function, version, rest)
         }
         (_, [CelValue::Text(text), rest @ ..]) => strings::call(meter, function, text, rest, compiled),
         (_, [CelValue::List(list), rest @ ..]) => lists::call(meter, function, list, rest),
@@ -117,9 +149,14 @@ fn is_zero(value: &CelValue<'_>) -> bool {
         CelValue::Map(Map::Json(json)) => json.members().next().is_none(),
         CelValue::Duration(duration) => *duration == 0,
         CelValue::Optional(optional) => optional.is_none(),
-        CelValue::Timestamp(_) | CelValue::Type(_) | CelValue::Quantity(_) | CelValue::Ip(_) | CelValue::Cidr(..) => {
-            false
-        }
+        CelValue::Timestamp(_)
+        | CelValue::Type(_)
+        | CelValue::Quantity(_)
+        | CelValue::Ip(_)
+        | CelValue::Cidr(..)
+        | CelValue::Url(_)
+        | CelValue::Semver(_)
+        | CelValue::Format(_) => false,
     }
 }
 
@@ -195,7 +232,7 @@ fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
         CelValue::Bool(bool) => bool.to_string(),
         CelValue::Int(int) => int.to_string(),
         CelValue::Uint(uint) => uint.to_string(),
-        CelValue::Double(double) => float::general(*double),
+        CelValue::Double(double) => text_format::double_text(*double),
         CelValue::Bytes(bytes) => {
             meter.make_text(bytes.len())?;
             match std::str::from_utf8(bytes) {
@@ -213,7 +250,10 @@ fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
         | CelValue::Map(_)
         | CelValue::Type(_)
         | CelValue::Optional(_)
-        | CelValue::Quantity(_) => return no_overload(),
+        | CelValue::Quantity(_)
+        | CelValue::Url(_)
+        | CelValue::Semver(_)
+        | CelValue::Format(_) => return no_overload(),
     }))
 }
 
@@ -251,6 +291,66 @@ fn parse<'a>(function: Function, text: &Text<'a>) -> Evaluated<'a> {
         (F::Cidr, None) => other(format!("network address parse error: {:?}", super::lex::excerpt(text))),
         (_, None) => other(format!("IP Address {:?} parse error", super::lex::excerpt(text))),
     }
+}
+
+/// The functions that read a text as a URL or a version.
+fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    let version = |is_tolerant: bool| if is_tolerant { Semver::parse_tolerant(text) } else { Semver::parse(text) };
+    let is_tolerant = match rest {
+        [] => false,
+        [CelValue::Bool(is_tolerant)] => *is_tolerant,
+        _ => return no_overload(),
+    };
+    match function {
+        F::IsUrl => Ok(CelValue::Bool(Url::is_url(text))),
+        F::IsSemver => Ok(CelValue::Bool(version(is_tolerant).is_some())),
+        F::Url => match Url::parse(text) {
+            Some(url) => Ok(CelValue::Url(Arc::new(url))),
+            None => other(format!("URL parse error during conversion from string: {:?}", super::lex::excerpt(text))),
+        },
+        F::Semver => match version(is_tolerant) {
+            Some(version) => Ok(CelValue::Semver(Arc::new(version))),
+            None => other(format!("not a semantic version: {:?}", super::lex::excerpt(text))),
+        },
+        _ => no_overload(),
+    }
+}
+
+fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluated<'a> {
+    use Function as F;
+    Ok(CelValue::text(match function {
+        F::Scheme => &*url.scheme,
+        F::Host => &url.host,
+        F::Hostname => url.hostname(),
+        F::Port => url.port(),
+        F::EscapedPath => &url.path,
+        F::UrlQuery => {
+            let mut entries = BTreeMap::new();
+            for (key, values) in url.query() {
+                meter.make_values(1 + values.len())?;
+                let values = CelValue::list(values.into_iter().map(CelValue::text).collect());
+                entries.insert(MapKey::Text(key.clone().into()), (CelValue::text(key), values));
+            }
+            return Ok(CelValue::Map(Map::Built(Arc::new(entries))));
+        }
+        _ => return no_overload(),
+    }))
+}
+
+fn call_semver<'a>(function: Function, version: &Semver, rest: &[CelValue<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    // As in Go, a number above the range is a negative one.
+    let number = |number: u64| CelValue::Int(number.cast_signed());
+    Ok(match (function, rest) {
+        (F::Major, []) => number(version.major),
+        (F::Minor, []) => number(version.minor),
+        (F::Patch, []) => number(version.patch),
+        (F::IsGreaterThan, [CelValue::Semver(operand)]) => CelValue::Bool(*version > **operand),
+        (F::IsLessThan, [CelValue::Semver(operand)]) => CelValue::Bool(*version < **operand),
+        (F::CompareTo, [CelValue::Semver(operand)]) => CelValue::Int(version.cmp(operand) as i64),
+        _ => return no_overload(),
+    })
 }
 
 /// The functions of optionals. The evaluator has `or` and `orValue` of an optional with a value.

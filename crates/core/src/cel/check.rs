@@ -13,8 +13,9 @@ use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
 use super::function::{Function, NoOverload, is_global, resolve};
 use super::lex::excerpt;
+use super::text_format::{ClauseKind, FormatPart};
 use super::types::{CelType, MapType, ObjectType};
-use super::{pattern, time};
+use super::{pattern, text_format, time};
 
 /// What the check found out about a node.
 #[derive(Clone, Debug)]
@@ -224,8 +225,7 @@ impl Checker<'_> {
 
     /// Checks `of.field`.
     fn select(&mut self, id: ExprId, of: ExprId, field: &Arc<str>, is_optional: bool) -> Result<CelType, CelError> {
-        const NAMED: [&str; 5] =
-            ["google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "net.IP", "net.CIDR"];
+        const NAMED: [&str; 4] = ["google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR"];
         if let Some(name) = self.qualified(of)
             && let Some(found) = NAMED.iter().find(|found| **found == format!("{name}.{field}"))
         {
@@ -323,8 +323,9 @@ impl Checker<'_> {
         match before {
             None => Ok(kind),
             Some(before) => match before.join(&kind) {
-                // The argument of `format` can have elements of known and of unknown types.
+                // The argument of `format` can have elements of different types.
                 Some(joined) if self.formats > 0 || !is_mixed(&before, &kind) => Ok(joined),
+                _ if self.formats > 0 => Ok(CelType::Dyn),
                 _ => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
             },
         }
@@ -426,7 +427,21 @@ impl Checker<'_> {
             None => CelType::Bool,
         };
         self.variables.truncate(outside);
+        let mismatch = |found: &CelType| {
+            let message = format!("expression of type '{found}' cannot be the result of this macro");
+            Err(self.error(range, message))
+        };
         Ok(match kind {
+            FoldKind::SortBy if !matches!(whole, CelType::Dyn | CelType::List(_)) => return mismatch(&whole),
+            FoldKind::SortBy if !result.is_ordered() => return mismatch(&result),
+            FoldKind::SortBy => bounded_list(first, &whole),
+            FoldKind::TransformMapEntry => match result {
+                entries @ CelType::Map(_) => entries,
+                CelType::Dyn | CelType::Object(_) => {
+                    CelType::Map(Arc::new(MapType { key: CelType::Dyn, value: CelType::Dyn, most: None }))
+                }
+                result => return mismatch(&result),
+            },
             FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => CelType::Bool,
             FoldKind::Map => bounded_list(result, &whole),
             FoldKind::Filter => bounded_list(first, &whole),
@@ -460,9 +475,54 @@ impl Checker<'_> {
             NoOverload::Unknown => self.error(id, format!("undeclared reference to '{name}' (in container '')")),
             NoOverload::Mismatch => self.no_overload(id, name, target.is_some(), &types),
         })?;
+        if let (Function::FormatText, Some(format), [elements]) = (function, target, arguments) {
+            self.check_format(id, format, *elements)?;
+        }
         let pattern = self.literals(function, target, arguments)?;
         self.mean(id, Meaning::Call { function, has_target: target.is_some(), pattern });
         Ok(kind)
+    }
+
+    /// Checks the arguments of `format`, if both the format and the list are literals.
+    fn check_format(&self, id: ExprId, format: ExprId, elements: ExprId) -> Result<(), CelError> {
+        let (Expr::Literal(CelLiteral::Text(text)), Expr::List(elements)) =
+            (self.ast.expr(format), self.ast.expr(elements))
+        else {
+            return Ok(());
+        };
+        let parts = text_format::parts(text).map_err(|message| self.error(id, message))?;
+        let mut rest = elements.iter();
+        for part in parts {
+            let FormatPart::Clause(clause) = part else { continue };
+            let Some((element, _)) = rest.next() else { return Err(self.error(id, "index out of range")) };
+            let kind = &self.checked[element.index()].kind;
+            if !fits_clause(clause.kind, kind) {
+                return Err(self.error(*element, format!("the clause cannot be used on {kind}")));
+            }
+            if clause.kind == ClauseKind::Text {
+                self.check_written(*element)?;
+            }
+        }
+        match rest.next() {
+            None => Ok(()),
+            Some(_) => Err(self.error(id, "too many arguments supplied to string.format")),
+        }
+    }
+
+    /// Checks that `%s` can write a value, and the values within literals of lists and maps. The tree has at most
+    /// [`super::parse::MAX_LEVELS`] levels.
+    fn check_written(&self, id: ExprId) -> Result<(), CelError> {
+        let kind = &self.checked[id.index()].kind;
+        if !fits_clause(ClauseKind::Text, kind) {
+            return Err(self.error(id, format!("the clause cannot be used on {kind}")));
+        }
+        match self.ast.expr(id) {
+            Expr::List(elements) => elements.iter().try_for_each(|(element, _)| self.check_written(*element)),
+            Expr::Map(entries) => entries
+                .iter()
+                .try_for_each(|(key, value, _)| self.check_written(*key).and_then(|()| self.check_written(*value))),
+            _ => Ok(()),
+        }
     }
 
     /// Checks literal arguments that have a syntax of their own, and compiles a literal pattern.
@@ -505,6 +565,24 @@ impl Checker<'_> {
 /// An optional of a type, or the type itself if it is one.
 fn optional_of(kind: CelType) -> CelType {
     if matches!(kind, CelType::Optional(_)) { kind } else { CelType::optional(kind) }
+}
+
+/// Whether a clause of a format can write values of a type.
+fn fits_clause(clause: ClauseKind, kind: &CelType) -> bool {
+    use CelType as T;
+    use ClauseKind as K;
+    match (clause, kind) {
+        (_, T::Dyn) | (K::Decimal | K::Octal | K::Binary | K::Hexadecimal | K::UpperHexadecimal, T::Int | T::Uint) => {
+            true
+        }
+        (K::Binary, T::Bool) => true,
+        (K::Hexadecimal | K::UpperHexadecimal, T::Text { .. } | T::Bytes) => true,
+        (K::Fixed | K::Scientific, T::Double | T::Text { .. }) => true,
+        (K::Text, kind) => {
+            !matches!(kind, T::Optional(_) | T::Quantity | T::Ip | T::Cidr | T::Url | T::Semver | T::Format)
+        }
+        _ => false,
+    }
 }
 
 /// Whether one type is null or dynamic, and the other one is not.

@@ -82,9 +82,11 @@ impl Estimator<'_> {
             Expr::Map(entries) => entries.len() as u64,
             Expr::Binary(BinaryOperator::Add, left, right) => self.size(*left).saturating_add(self.size(*right)),
             Expr::Conditional(_, then, otherwise) => self.size(*then).max(self.size(*otherwise)),
-            Expr::Fold { kind: FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap, range, .. } => {
-                self.size(*range)
-            }
+            Expr::Fold {
+                kind: FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap | FoldKind::SortBy,
+                range,
+                ..
+            } => self.size(*range),
             _ => match &self.program.checked[id.index()].kind {
                 CelType::Text { longest, .. } => longest.unwrap_or(DEFAULT_LENGTH),
                 CelType::List(list) => list.most.unwrap_or(DEFAULT_ITEMS),
@@ -101,7 +103,10 @@ impl Estimator<'_> {
                 | CelType::Type
                 | CelType::Quantity
                 | CelType::Ip
-                | CelType::Cidr => 1,
+                | CelType::Cidr
+                | CelType::Url
+                | CelType::Semver
+                | CelType::Format => 1,
             },
         }
     }

@@ -11,6 +11,7 @@ use super::call::call;
 use super::check::{CheckedNode, Meaning};
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
+use super::lists;
 use super::meter::CostMeter;
 use super::operate::{binary, is_same, member};
 use super::types::CelType;
@@ -365,9 +366,20 @@ impl<'a> Evaluator<'a> {
         filter: Option<ExprId>,
         result: Option<ExprId>,
     ) -> Evaluated<'a> {
-        let rounds = rounds(self.value(range)?, variables)?;
+        let range = self.value(range)?;
+        if kind == FoldKind::SortBy && !matches!(range, CelValue::List(_)) {
+            return no_overload();
+        }
+        let rounds = rounds(range, variables)?;
         let outside = self.variables.len();
-        let mut gathered = Gathered { kind, failure: None, count: 0, elements: Vec::new(), entries: BTreeMap::new() };
+        let mut gathered = Gathered {
+            kind,
+            failure: None,
+            count: 0,
+            elements: Vec::new(),
+            keys: Vec::new(),
+            entries: BTreeMap::new(),
+        };
         for round in rounds {
             self.meter.charge(ROUND_COST)?;
             self.variables.truncate(outside);
@@ -393,7 +405,7 @@ impl<'a> Evaluator<'a> {
                     self.meter.make_values(1)?;
                     gathered.elements.push(first);
                 }
-                (FoldKind::Map | FoldKind::TransformMap, Ok(true)) => {
+                (FoldKind::Map | FoldKind::TransformMap | FoldKind::TransformMapEntry | FoldKind::SortBy, Ok(true)) => {
                     self.meter.charge(1)?;
                     self.meter.make_values(1)?;
                     let value = match result {
@@ -402,10 +414,31 @@ impl<'a> Evaluator<'a> {
                     };
                     match kind {
                         FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
+                        FoldKind::TransformMapEntry => {
+                            let CelValue::Map(map) = value else { return no_overload() };
+                            self.meter.make_values(map.count().0)?;
+                            for entry in map.entries() {
+                                let (key, value) = entry?;
+                                let before = gathered.entries.len();
+                                insert(&mut gathered.entries, key, value)?;
+                                if gathered.entries.len() == before {
+                                    return other("insert failed: a key exists already");
+                                }
+                            }
+                        }
+                        FoldKind::SortBy => {
+                            gathered.keys.push(value);
+                            gathered.elements.push(first);
+                        }
                         _ => gathered.elements.push(value),
                     }
                 }
             }
+        }
+        if kind == FoldKind::SortBy {
+            let order = lists::order_of(&mut self.meter, &gathered.keys)?;
+            let sorted = order.into_iter().filter_map(|index| gathered.elements.get(index).cloned());
+            return Ok(CelValue::list(sorted.collect()));
         }
         gathered.finish()
     }
@@ -418,6 +451,8 @@ struct Gathered<'a> {
     failure: Option<Failure>,
     count: usize,
     elements: Vec<CelValue<'a>>,
+    /// For each element, the key by which it is sorted.
+    keys: Vec<CelValue<'a>>,
     entries: BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
 }
 
@@ -429,8 +464,10 @@ impl<'a> Gathered<'a> {
             (FoldKind::All, None) => Ok(CelValue::Bool(true)),
             (FoldKind::Exists, None) => Ok(CelValue::Bool(false)),
             (FoldKind::ExistsOne, None) => Ok(CelValue::Bool(self.count == 1)),
-            (FoldKind::Map | FoldKind::Filter, None) => Ok(CelValue::list(self.elements)),
-            (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::Built(Arc::new(self.entries)))),
+            (FoldKind::Map | FoldKind::Filter | FoldKind::SortBy, None) => Ok(CelValue::list(self.elements)),
+            (FoldKind::TransformMap | FoldKind::TransformMapEntry, None) => {
+                Ok(CelValue::Map(Map::Built(Arc::new(self.entries))))
+            }
         }
     }
 }

@@ -8,28 +8,33 @@
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
-//! has the values, which stay JSON as long as possible. `constant` finds constant parts that fail for each object. `plan` finds the objects of an index between the bounds of
-//! `set`. `estimate` has the cost before the evaluation.
+//! has the values, which stay JSON as long as possible. `constant` finds constant parts that fail for each object.
+//! `plan` finds the objects of an index between the bounds of `set`. `estimate` has the cost before the evaluation.
+//! Libraries of functions are `strings`, `text_format`, `lists`, `time`, `quantity`, `net`, `url`, `semver` and
+//! `named_format`.
 //!
 //! The crate `cel` (0.15) is not used. Its default parser and its evaluation overflow the stack on nested brackets and
 //! long sums. It limits neither cost nor memory, checks no types, and lacks Kubernetes' own functions such as
 //! `quantity`.
 //!
-//! # What is missing
-//! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
+//! # Differences from Kubernetes
+//! Compared with ValidatingAdmissionPolicies of Kubernetes 1.36 and 1.37, an expression that uses one of these does not
+//! compile, and the error names it:
 //!
-//! - `url` and its functions, `isURL`, `semver` and its functions, `format` of texts and the library of that name;
-//! - `sortBy`, `transformMapEntry`, `first`, `last`, `jsonpatch`, `authorizer`;
-//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`.
+//! - `authorizer` and its functions;
+//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`,
+//!   `namespaceObject`.
 //!
-//! Other differences from Kubernetes 1.37:
+//! `includes` is known here, although Kubernetes 1.37 rejects it in new policies.
 //!
-//! - The name of a time zone is an evaluation error; offsets and UTC are not.
-//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read.
+//! Other differences:
+//!
+//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read. The time zone `Local` is UTC.
 //! - The first error of an expression is reported, not all. Syntax errors have other words.
 //! - Keys of new maps are booleans, integers and texts; upstream also makes maps with keys of other types.
+//! - A precision in a format is at most 100. Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are
+//!   errors.
 //! - Costs are close to those of upstream, but not equal.
-//! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -48,6 +53,7 @@ mod function;
 mod lex;
 mod lists;
 mod meter;
+mod named_format;
 mod net;
 mod operate;
 mod parse;
@@ -55,12 +61,15 @@ mod pattern;
 mod plan;
 mod program;
 mod quantity;
+mod semver;
 mod set;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod text_format;
 mod time;
 pub mod types;
+mod url;
 mod value;
 
 pub use error::CelError;
@@ -104,8 +113,9 @@ pub enum EvaluationError {
 }
 
 impl CelProgram {
-    /// Compiles an expression over objects of a type. The type only finds errors, bounds and sizes: values have the types
-    /// that they are written with, so an object that conforms to its schema gives the same result for [`CelType::Dyn`].
+    /// Compiles an expression over objects of a type. The type only finds errors, bounds and sizes: values have the
+    /// types that they are written with. So an object that conforms to its schema gives the same result for
+    /// [`CelType::Dyn`].
     ///
     /// # Errors
     /// The first error, with its position: of syntax, of a name or a type, or because the result is not a boolean.

@@ -96,6 +96,9 @@ fn equal_within(
         (CelValue::Cidr(left, left_bits), CelValue::Cidr(right, right_bits)) => {
             left == right && left_bits == right_bits
         }
+        (CelValue::Url(left), CelValue::Url(right)) => left == right,
+        (CelValue::Semver(left), CelValue::Semver(right)) => left == right,
+        (CelValue::Format(left), CelValue::Format(right)) => left.name == right.name,
         (CelValue::Optional(None), CelValue::Optional(None)) => true,
         (CelValue::Optional(Some(left)), CelValue::Optional(Some(right))) => equal_within(meter, left, right, below)?,
         (CelValue::List(left), CelValue::List(right)) => {
@@ -132,9 +135,15 @@ fn equal_within(
             }
             true
         }
-        (CelValue::Quantity(_) | CelValue::Ip(_) | CelValue::Cidr(..), right) if !matches!(right, CelValue::Null) => {
-            return no_overload();
-        }
+        (
+            CelValue::Quantity(_)
+            | CelValue::Ip(_)
+            | CelValue::Cidr(..)
+            | CelValue::Url(_)
+            | CelValue::Semver(_)
+            | CelValue::Format(_),
+            right,
+        ) if !matches!(right, CelValue::Null) => return no_overload(),
         (left, right) => numbers(left, right).is_some_and(|order| order == Some(Ordering::Equal)),
     })
 }

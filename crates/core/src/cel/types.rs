@@ -4,8 +4,8 @@
 //! `pkg/cel/common/schemas.go` (SchemaDeclType) does for validation rules. Values have the types that they are written
 //! with, as in ValidatingAdmissionPolicies, so there are differences:
 //!
-//! - Strings with a format, such as `date-time`, are texts. Values of `number` are dynamic, because one can be written as
-//!   an integer.
+//! - Strings with a format, such as `date-time`, are texts. Values of `number` are dynamic, because one can be written
+//!   as an integer.
 //! - Values without a type, or that can be null and are no object, are dynamic; upstream hides some of them.
 //! - All of metadata is known here; upstream's rules see `name` and `generateName`.
 //! - A member can be named as it is written, or with upstream's escapes, such as `__namespace__`.
@@ -60,6 +60,12 @@ pub enum CelType {
     Ip,
     /// A range of IP addresses.
     Cidr,
+    /// A URL.
+    Url,
+    /// A semantic version.
+    Semver,
+    /// A named format.
+    Format,
 }
 
 /// The type of a list.
@@ -209,6 +215,9 @@ impl CelType {
                     | CelType::Quantity
                     | CelType::Ip
                     | CelType::Cidr
+                    | CelType::Url
+                    | CelType::Semver
+                    | CelType::Format
             ),
             (left, right) => left == right,
         }
@@ -245,6 +254,13 @@ impl CelType {
     /// Whether it is one of the three types of numbers.
     pub(super) fn is_number(&self) -> bool {
         matches!(self, CelType::Int | CelType::Uint | CelType::Double)
+    }
+
+    /// Whether lists of this type can be sorted, or may be in the evaluation.
+    pub(super) fn is_ordered(&self) -> bool {
+        use CelType as T;
+        self.is_number()
+            || matches!(self, T::Dyn | T::Null | T::Duration | T::Timestamp | T::Bool | T::Text { .. } | T::Bytes)
     }
 
     /// The type of the elements of a list; dynamic for other types.
@@ -288,7 +304,8 @@ impl ObjectType {
         let distance = |member: &str| distance(&name.to_lowercase(), &member.to_lowercase());
         let near = self.members.keys().filter(|member| member.len() <= LONGEST_NAME);
         let nearest = near.map(|member| (distance(member), member)).min()?;
-        (nearest.0 * 3 <= name.len().max(3)).then_some(nearest.1)
+        // Two exchanged characters of five are near.
+        (nearest.0 * 5 <= name.len().max(3) * 2).then_some(nearest.1)
     }
 
     /// Whether members that are not declared are dynamic.
@@ -403,6 +420,9 @@ impl fmt::Display for CelType {
             CelType::Quantity => formatter.write_str("kubernetes.Quantity"),
             CelType::Ip => formatter.write_str("net.IP"),
             CelType::Cidr => formatter.write_str("net.CIDR"),
+            CelType::Url => formatter.write_str("kubernetes.URL"),
+            CelType::Semver => formatter.write_str("kubernetes.Semver"),
+            CelType::Format => formatter.write_str("kubernetes.NamedFormat"),
         }
     }
 }

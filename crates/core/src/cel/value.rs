@@ -10,8 +10,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::failure::{EvalError, Failure};
+use super::named_format::NamedFormat;
 use super::quantity::Quantity;
+use super::semver::Semver;
 use super::time::Timestamp;
+use super::url::Url;
 use crate::json::Json;
 use crate::json::tree::NodeKind;
 
@@ -64,6 +67,9 @@ pub(super) enum CelValue<'a> {
     Ip(IpAddr),
     /// An address and the number of its leading bits that count.
     Cidr(IpAddr, u8),
+    Url(Arc<Url>),
+    Semver(Arc<Semver>),
+    Format(NamedFormat),
 }
 
 /// A list: one of the object, or a new one.
@@ -130,6 +136,9 @@ impl<'a> CelValue<'a> {
             CelValue::Quantity(_) => "kubernetes.Quantity",
             CelValue::Ip(_) => "net.IP",
             CelValue::Cidr(..) => "net.CIDR",
+            CelValue::Url(_) => "kubernetes.URL",
+            CelValue::Semver(_) => "kubernetes.Semver",
+            CelValue::Format(_) => "kubernetes.NamedFormat",
         }
     }
 
@@ -158,7 +167,10 @@ impl<'a> CelValue<'a> {
             | CelValue::Optional(_)
             | CelValue::Quantity(_)
             | CelValue::Ip(_)
-            | CelValue::Cidr(..) => None,
+            | CelValue::Cidr(..)
+            | CelValue::Url(_)
+            | CelValue::Semver(_)
+            | CelValue::Format(_) => None,
         }
     }
 }

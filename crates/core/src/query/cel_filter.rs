@@ -105,12 +105,12 @@ pub struct FailedObjects {
 }
 
 impl CelFilter {
-    /// Compiles an expression over the objects of a resource, whose schema gives the types. `is_namespaced`: the scope of
-    /// the resource.
+    /// Compiles an expression over the objects of a resource, whose schema gives the types. `is_namespaced`: the scope
+    /// of the resource.
     ///
     /// # Errors
-    /// The expression does not compile; for example it names a field that the schema does not have. Or the indexes do not
-    /// find all its objects, and the estimated cost of an evaluation is above the limit.
+    /// The expression does not compile; for example it names a field that the schema does not have. Or the indexes do
+    /// not find all its objects, and the estimated cost of an evaluation is above the limit.
     pub fn new(text: &str, extractor: &Extractor, is_namespaced: bool) -> Result<CelFilter, UnusableExpression> {
         let program = CelProgram::compile(text, &cel_type::of_objects(extractor))?;
         let (mut paths, mut fields) = (Vec::new(), Vec::new());
