@@ -21,7 +21,7 @@ const EDGES: [(&str, &[&str]); 38] = [
     ("cel", &["model", "json", "selector", "schema"]),
     ("extract", &["model", "json", "crd"]),
     ("store", &["model"]),
-    ("query", &["model", "selector", "extract", "cel", "builtin", "store"]),
+    ("query", &["model", "selector", "crd", "extract", "cel", "builtin", "store"]),
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "json", "yaml", "crd", "extract"]),
     ("printer", &["model", "selector", "json"]),

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::function::Function;
 use super::value::CelValue;
 
-/// The limit of cost for one constant part. A part above it is left to the evaluation.
+/// The limit of cost for all constant parts of an expression. Parts above it are left to the evaluation.
 const LIMIT: u64 = 10_000;
 
 /// Evaluates the conversions of constants and the constant keys of a checked tree.
@@ -21,11 +21,17 @@ const LIMIT: u64 = 10_000;
 /// One of them fails for each object.
 pub(super) fn check(ast: &Ast, checked: &[CheckedNode]) -> Result<(), CelError> {
     let mut constant = vec![false; ast.len()];
+    let mut left = LIMIT;
     // Nodes have larger numbers than those below them.
     for id in ast.ids() {
         let is_constant = |id: &ExprId| constant[id.index()];
         let error = |message| CelError::at(&ast.text, ast.node(id).position, message);
-        let evaluate = |id| Evaluator::new(ast, checked, CelValue::Null, LIMIT).constant(id);
+        let mut evaluate = |id| {
+            let mut evaluator = Evaluator::new(ast, checked, CelValue::Null, left);
+            let result = evaluator.constant(id);
+            left = left.saturating_sub(evaluator.meter.spent());
+            result
+        };
         constant[id.index()] = match ast.expr(id) {
             Expr::Literal(_) => true,
             Expr::Name(_) => matches!(checked[id.index()].meaning, Meaning::Type(_)),

@@ -233,7 +233,6 @@ fn write_inner(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String
         return other("values are nested too deeply to be written");
     }
     meter.charge(1)?;
-    meter.make_text(written.len().min(64))?;
     let mut plain = String::new();
     match value {
         CelValue::Double(double) if double.is_finite() => plain = format!("{double:.PRECISION$}"),
