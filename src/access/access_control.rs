@@ -1,5 +1,6 @@
 //! Authenticates and authorizes requests, in kube-apiserver's order.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -270,7 +271,7 @@ impl AccessControl {
         let decided = match arrived.scope {
             AuthorizationScope::Request => {
                 let decided = RequiredPermissions::for_request(attributes);
-                if let Some((denied, reason)) = self.first_denied(&identity, &decided).await? {
+                if let Some((denied, reason)) = self.first_denied(&identity, decided.iter()).await? {
                     return Err(forbidden(&identity, &denied, reason));
                 }
                 decided
@@ -295,7 +296,34 @@ impl AccessControl {
         attributes.keep_fields(&*self.settings.known_field);
         attributes.bound_requirements();
         let decided = view.required_permissions(&Arc::new(attributes));
-        Ok(self.first_denied(identity, &decided).await?.map(|(_, reason)| reason))
+        Ok(self.decide_through(identity, decided).await?.err().map(|(_, reason)| reason))
+    }
+
+    /// The permissions of `wanted` that suffice and that the user has: the alternative, or all of the others. The inner
+    /// error: the first permission that the user does not have, and the authorizer's reason.
+    ///
+    /// # Errors
+    /// The API server does not decide about one of them.
+    async fn decide_through(
+        &self,
+        identity: &Identity,
+        wanted: RequiredPermissions,
+    ) -> Result<Result<RequiredPermissions, (Attributes, String)>, AccessError> {
+        if let Some(alternative) = wanted.alternative() {
+            // At the same time, so that a rejection takes as long as that of any other View.
+            let first = self.first_denied(identity, wanted.iter().take(1));
+            let (whole, first) = futures::future::join(self.first_denied(identity, alternative.iter()), first).await;
+            if whole?.is_none() {
+                return Ok(Ok(alternative));
+            }
+            if let Some(denied) = first? {
+                return Ok(Err(denied));
+            }
+        }
+        Ok(match self.first_denied(identity, wanted.iter()).await? {
+            Some(denied) => Err(denied),
+            None => Ok(wanted),
+        })
     }
 
     /// The first of these permissions that the user does not have, and the authorizer's reason; `None`: the user has
@@ -306,9 +334,9 @@ impl AccessControl {
     async fn first_denied(
         &self,
         identity: &Identity,
-        wanted: &RequiredPermissions,
+        wanted: impl Iterator<Item = Cow<'_, Attributes>>,
     ) -> Result<Option<(Attributes, String)>, AccessError> {
-        for attributes in wanted.iter() {
+        for attributes in wanted {
             match self.authorizer.decide(identity, &attributes).await {
                 Decision::Allowed => {}
                 Decision::Denied(reason) => return Ok(Some((attributes.into_owned(), reason))),
@@ -334,8 +362,10 @@ impl AccessControl {
         attributes: &Arc<Attributes>,
         view: ViewScope<'_>,
     ) -> Result<RequiredPermissions, AccessError> {
-        let decided = view.required_permissions(attributes);
-        let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
+        let (denied, reason) = match self.decide_through(identity, view.required_permissions(attributes)).await? {
+            Ok(decided) => return Ok(decided),
+            Err(denied) => denied,
+        };
         // One of the two permissions can be the one that was just denied. It is not reviewed again.
         let known_decision =
             |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));

@@ -161,6 +161,19 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR
 }
 
+/// Where a request through a View needs its permission, if it names no namespace itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PermissionNamespaces {
+    /// In all namespaces, as without the View.
+    #[default]
+    All,
+    /// In each of these namespaces; not empty.
+    Each(Vec<String>),
+    /// In all namespaces, or else in each of these; not empty. For namespaces that can be many: one review is enough
+    /// for a caller with the permission in all namespaces.
+    AllOrEach(Vec<String>),
+}
+
 /// The permissions that a request needs: those of the request itself, or of the same request in each of some
 /// namespaces.
 ///
@@ -169,31 +182,43 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
 #[derive(Clone, Debug)]
 pub struct RequiredPermissions {
     request: Arc<Attributes>,
-    namespaces: Vec<String>,
+    namespaces: PermissionNamespaces,
 }
 
 impl RequiredPermissions {
     /// The permission for the request itself.
     pub fn for_request(request: Arc<Attributes>) -> RequiredPermissions {
-        RequiredPermissions { request, namespaces: Vec::new() }
+        RequiredPermissions { request, namespaces: PermissionNamespaces::All }
     }
 
-    /// The permissions for a request through a View. `namespaces` returns the namespaces to which the View restricts a
-    /// resource, by group and plural; empty: all. A request without a namespace needs the permission in each of these.
-    pub fn within<'n>(
+    /// The permissions for a request through a View. `namespaces` returns where a request for a resource without a
+    /// namespace needs them, by group and plural.
+    pub fn within(
         request: Arc<Attributes>,
-        namespaces: impl Fn(&str, &str) -> &'n [String],
+        namespaces: impl Fn(&str, &str) -> PermissionNamespaces,
     ) -> RequiredPermissions {
         let namespaces = match &request.resource {
-            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource).to_vec(),
-            _ => Vec::new(),
+            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource),
+            _ => PermissionNamespaces::All,
         };
         RequiredPermissions { request, namespaces }
     }
 
-    /// The attributes of all requests that must be permitted.
+    /// The permission in all namespaces, if it is enough instead of those in each namespace.
+    pub fn alternative(&self) -> Option<RequiredPermissions> {
+        match self.namespaces {
+            PermissionNamespaces::AllOrEach(_) => Some(RequiredPermissions::for_request(self.request.clone())),
+            PermissionNamespaces::All | PermissionNamespaces::Each(_) => None,
+        }
+    }
+
+    /// The attributes of all requests that must be permitted, unless [`RequiredPermissions::alternative`] is.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Attributes>> {
-        let itself = self.namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
+        let namespaces: &[String] = match &self.namespaces {
+            PermissionNamespaces::All => &[],
+            PermissionNamespaces::Each(namespaces) | PermissionNamespaces::AllOrEach(namespaces) => namespaces,
+        };
+        let itself = namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
         let within = |namespace: &String| {
             let mut request = (*self.request).clone();
             if let Some(about) = &mut request.resource {
@@ -201,6 +226,6 @@ impl RequiredPermissions {
             }
             Cow::Owned(request)
         };
-        itself.into_iter().chain(self.namespaces.iter().map(within))
+        itself.into_iter().chain(namespaces.iter().map(within))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::attributes::{Attributes, RequiredPermissions};
+use super::attributes::{Attributes, PermissionNamespaces, RequiredPermissions};
 
 /// Whether a request goes through a View, and so which permissions it needs.
 #[derive(Clone, Copy)]
@@ -37,9 +37,9 @@ impl ViewScope<'_> {
 /// What permits a request through a View.
 #[derive(Clone, Copy)]
 pub enum ViewPermission<'a> {
-    /// The caller's own permissions. They apply in each namespace to which the View restricts a resource (by group and
-    /// plural), otherwise at the request's own scope.
-    Caller(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
+    /// The caller's own permissions. They apply in the namespaces that the function returns for a resource (group and
+    /// plural), unless the request names a namespace itself.
+    Caller(&'a (dyn Fn(&str, &str) -> PermissionNamespaces + Send + Sync)),
     /// The permission to use the View.
     Use,
     /// The View is missing, or cannot be served. Only a caller that may use a View of this name learns that.

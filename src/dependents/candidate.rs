@@ -8,7 +8,7 @@ use crate::json::tree::Tree;
 
 use super::document::{ObjectStatus, Owner};
 
-/// The longest text that is read from an object, in characters. Authors of custom resources choose reasons and phases.
+/// The longest text that is read from an object, in bytes. Authors of custom resources choose reasons and phases.
 const LONGEST: usize = 256;
 
 /// What is read from an object.
@@ -70,7 +70,11 @@ fn status(object: Json<'_>) -> ObjectStatus {
     ObjectStatus { ready: text(ready.at("status")), reason: text(ready.at("reason")), phase }
 }
 
-/// The first [`LONGEST`] characters of a text; empty for another value.
+/// The characters of a text within its first [`LONGEST`] bytes, with spaces instead of control characters, which JSON
+/// and terminals would show in another way. Empty for another value.
 fn text(value: Json<'_>) -> String {
-    value.as_str().unwrap_or_default().chars().take(LONGEST).collect()
+    let text = value.as_str().unwrap_or_default();
+    let end = text.char_indices().map(|(start, character)| start + character.len_utf8());
+    let end = end.take_while(|end| *end <= LONGEST).last().unwrap_or_default();
+    text[..end].chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

@@ -32,8 +32,7 @@ pub struct DependentsDocument {
     /// The resources whose objects were searched.
     #[serde(default)]
     pub resources: Vec<SearchedResource>,
-    /// The resources that the caller may not list in every searched namespace. The result has their dependents in
-    /// namespaces where the caller may list them, and no others.
+    /// The resources that the caller may not list in all of the searched namespaces. They were not searched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_permitted: Vec<SearchedResource>,
     /// The resources that were not searched, because they are not loaded, or too old.
@@ -92,6 +91,17 @@ pub struct Dependent {
     /// Its state in short.
     #[serde(default, skip_serializing_if = "ObjectStatus::is_empty")]
     pub status: ObjectStatus,
+}
+
+impl Dependent {
+    /// Memory of the dependent, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        let Dependent { api_version, kind, namespace, name, uid, owners, creation_timestamp, status } = self;
+        let ObjectStatus { ready, reason, phase } = status;
+        let texts = [api_version, kind, namespace, name, uid, creation_timestamp, ready, reason, phase];
+        let owners = owners.iter().map(|owner| size_of::<Owner>() + owner.uid.len()).sum::<usize>();
+        size_of::<Dependent>() + texts.map(String::len).iter().sum::<usize>() + owners
+    }
 }
 
 /// The maximum number of owners that a [`Dependent`] has.

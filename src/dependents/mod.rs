@@ -2,8 +2,8 @@
 //!
 //! [`walk`](mod@walk) finds them over the indexes of owners of all stores, without HTTP: for the server and the command
 //! line. [`candidate`] reads one object, `versions` chooses one version of each resource, and [`document`] is the
-//! result as a document. This module decides no
-//! permissions; callers do, through [`NamespacePermissions`]. It knows nothing of Views.
+//! result as a document. This module decides no permissions: callers do, by the stores that they pass. It knows nothing
+//! of Views.
 
 pub mod candidate;
 pub mod document;
@@ -14,4 +14,4 @@ pub mod walk;
 
 pub use document::{Dependent, DependentsDocument};
 pub use versions::preferred;
-pub use walk::{FoundDependents, NamespacePermissions, SearchScope, SearchedStore, WalkOptions, walk};
+pub use walk::{FoundDependents, SearchScope, SearchedStore, WalkOptions, walk};

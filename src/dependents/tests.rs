@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use proptest::prelude::{Strategy, any};
@@ -11,8 +10,8 @@ use proptest::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
 use super::candidate::Candidate;
-use super::document::{ObjectStatus, Owner};
-use super::{FoundDependents, NamespacePermissions, SearchScope, SearchedStore, WalkOptions, walk};
+use super::document::{Dependent, ObjectStatus, Owner};
+use super::{FoundDependents, SearchScope, SearchedStore, WalkOptions, walk};
 use crate::model::owners::MOST_OWNERS;
 use crate::model::{Gvr, OwnerHashes, Scope, Version};
 use crate::query::work::at_once;
@@ -44,22 +43,19 @@ fn object(namespace: &str, name: &str, uid: &str, owners: &[String]) -> Value {
     object
 }
 
-/// Permits these pairs of a plural and a namespace, and counts decisions.
-#[derive(Default)]
-struct Permitted(BTreeSet<(String, String)>, AtomicUsize);
-
-impl NamespacePermissions for Permitted {
-    type Error = Infallible;
-
-    async fn may_list(&self, gvr: &Gvr, namespace: &str) -> Result<bool, Infallible> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        Ok(self.0.contains(&(gvr.resource.to_string(), namespace.to_owned())))
-    }
+/// The dependents of an owner, and the memory that was held for them.
+fn found_and_held(stores: &[SearchedStore], owner: &str, options: WalkOptions) -> (FoundDependents, usize) {
+    let mut held = 0;
+    let hold = |bytes| -> Result<(), Infallible> {
+        held = bytes;
+        Ok(())
+    };
+    let Ok(found) = at_once(walk(stores, owner, options, hold));
+    (found, held)
 }
 
-fn found(stores: &[SearchedStore], owner: &str, options: WalkOptions, permitted: &Permitted) -> FoundDependents {
-    let Ok(found) = at_once(walk(stores, owner, options, permitted));
-    found
+fn found(stores: &[SearchedStore], owner: &str, options: WalkOptions) -> FoundDependents {
+    found_and_held(stores, owner, options).0
 }
 
 fn everywhere(resources: &[Arc<Resource>]) -> Vec<SearchedStore> {
@@ -120,7 +116,7 @@ fn naive(things: &[Thing], owner: usize, levels: usize, may_see: &dyn Fn(&Thing)
 proptest! {
     #[test]
     fn a_walk_finds_what_a_look_at_all_objects_finds(
-        things in things(), owner in 0..20usize, is_recursive: bool, scope in 0..3usize, rights in proptest::bits::u8::ANY,
+        things in things(), owner in 0..20usize, is_recursive: bool, scope in 0..2usize,
     ) {
         let mut objects: [Vec<Value>; KINDS] = Default::default();
         for (number, thing) in things.iter().enumerate() {
@@ -130,15 +126,7 @@ proptest! {
             }
             objects[thing.kind].push(object(thing.namespace, &format!("n{number}"), &uid(number), &owners));
         }
-        // Of the first two kinds, a bit for each namespace.
-        let may = |kind: usize, namespace: usize| rights & (1 << (2 * kind + namespace)) != 0;
-        let mut permitted = Permitted::default();
-        for kind in 0..KINDS {
-            for (_, namespace) in NAMESPACES.iter().enumerate().filter(|(index, _)| may(kind, *index)) {
-                permitted.0.insert((format!("things{kind}"), (*namespace).to_owned()));
-            }
-        }
-        let scopes = [SearchScope::All, SearchScope::Namespace("a".into()), SearchScope::Permitted];
+        let scopes = [SearchScope::All, SearchScope::Namespace("a".into())];
         let stores: Vec<SearchedStore> = (0..KINDS)
             .map(|kind| SearchedStore {
                 resource: stored(kind, if kind == KINDS - 1 { Scope::Cluster } else { Scope::Namespaced }, &objects[kind]),
@@ -147,11 +135,10 @@ proptest! {
             .collect();
         let may_see = |thing: &Thing| match scope {
             0 => true,
-            1 => thing.namespace == "a",
-            _ => !thing.namespace.is_empty() && may(thing.kind, usize::from(thing.namespace == "b")),
+            _ => thing.namespace == "a",
         };
         let levels = if is_recursive { 32 } else { 1 };
-        let found = found(&stores, &uid(owner), WalkOptions { levels, ..WalkOptions::default() }, &permitted);
+        let found = found(&stores, &uid(owner), WalkOptions { levels, ..WalkOptions::default() });
         prop_assert_eq!(&found.truncated, &None);
 
         let expected = naive(&things, owner, levels, &may_see);
@@ -218,38 +205,34 @@ fn a_walk_that_reaches_a_limit_says_so_and_returns_what_it_found() {
             "candidates",
         ),
         (
-            WalkOptions { permissions: 2, ..options },
-            SearchScope::Permitted,
-            2,
-            Some("2 permissions for single namespaces were checked"),
-            "permissions",
+            WalkOptions { bytes: 1, ..options },
+            SearchScope::All,
+            0,
+            Some("the result has the first 0 dependents, which take the most memory that it may"),
+            "memory",
         ),
     ] {
-        let permitted = Permitted::default();
-        let permitted =
-            Permitted((0..4).map(|chain| ("things0".to_owned(), format!("ns{chain}"))).collect(), permitted.1);
         let stores: Vec<SearchedStore> =
             everywhere(&resources).into_iter().map(|store| SearchedStore { scope: scope.clone(), ..store }).collect();
-        let found = found(&stores, "root", options, &permitted);
+        let (found, held) = found_and_held(&stores, "root", options);
         assert_eq!((found.dependents.len(), found.truncated.as_deref()), (count, truncated), "{why}");
+        let bytes: usize = found.dependents.iter().map(Dependent::held_bytes).sum();
+        assert!(held >= bytes, "{why}: {held} bytes for {bytes}");
     }
 }
 
 #[test]
-fn a_namespace_is_decided_once_and_what_may_not_be_listed_is_not_read() {
-    let resources = [
-        stored(0, Scope::Namespaced, &chains(2, 3)),
-        stored(1, Scope::Cluster, &[object("", "c", "c", &["root".to_owned()])]),
-    ];
-    let stores: Vec<SearchedStore> = everywhere(&resources)
-        .into_iter()
-        .map(|store| SearchedStore { scope: SearchScope::Permitted, ..store })
-        .collect();
-    let permitted = Permitted(BTreeSet::from([("things0".to_owned(), "ns1".to_owned())]), AtomicUsize::new(0));
-    let found = found(&stores, "root", WalkOptions { reads: 3, ..WalkOptions::default() }, &permitted);
-    let uids: Vec<&str> = found.dependents.iter().map(|found| &*found.uid).collect();
-    assert_eq!((uids, found.truncated), (vec!["1-0", "1-1", "1-2"], None), "three objects were read");
-    assert_eq!(permitted.1.into_inner(), 2, "one decision for each namespace");
+fn candidates_of_other_namespaces_do_not_count() {
+    let resources = [stored(0, Scope::Namespaced, &chains(9, 1))];
+    let within = |namespace: &str| {
+        let scope = SearchScope::Namespace(namespace.into());
+        let stores: Vec<SearchedStore> =
+            everywhere(&resources).into_iter().map(|store| SearchedStore { scope: scope.clone(), ..store }).collect();
+        let found = found(&stores, "root", WalkOptions { candidates: 1, ..WalkOptions::default() });
+        (found.dependents.len(), found.truncated)
+    };
+    assert_eq!(within("ns3"), (1, None));
+    assert_eq!(within("none"), (0, None));
 }
 
 #[test]
@@ -262,7 +245,7 @@ fn an_object_with_the_hash_of_an_owner_but_another_uid_is_no_dependent() {
     record.texts.owners = OwnerHashes::from_uids(["root"]);
     store.apply(&record);
     resource.state.publish(LoadState::Ready(store.snapshot()));
-    let found = found(&everywhere(&[resource]), "root", WalkOptions::default(), &Permitted::default());
+    let found = found(&everywhere(&[resource]), "root", WalkOptions::default());
     assert_eq!(found, FoundDependents::default());
 }
 
@@ -270,7 +253,7 @@ fn an_object_with_the_hash_of_an_owner_but_another_uid_is_no_dependent() {
 fn an_object_of_two_groups_is_found_once() {
     let same = [object("a", "one", "u1", &["root".to_owned()])];
     let resources = [stored(0, Scope::Namespaced, &same), stored(1, Scope::Namespaced, &same)];
-    let found = found(&everywhere(&resources), "root", WalkOptions::default(), &Permitted::default());
+    let found = found(&everywhere(&resources), "root", WalkOptions::default());
     let kinds: Vec<&str> = found.dependents.iter().map(|found| &*found.kind).collect();
     assert_eq!(kinds, ["Thing0"]);
 }
@@ -315,7 +298,7 @@ fn the_state_of_an_object_is_read_as_its_kind_writes_it() {
         assert_eq!([&**ready, reason, phase], expected, "{why}");
     }
     let long = json!({"status": {"phase": "\u{e9}".repeat(1_000)}}).to_string();
-    assert_eq!(Candidate::read(long.as_bytes(), |_| true).unwrap().status.phase.chars().count(), 256, "a long text");
+    assert_eq!(Candidate::read(long.as_bytes(), |_| true).unwrap().status.phase.chars().count(), 128, "256 bytes");
     assert_eq!(Candidate::read(b"{", |_| true), None, "not JSON");
 }
 
@@ -337,7 +320,7 @@ fn many_owners_of_one_object_are_shown_up_to_a_limit() {
     let owners: Vec<String> = (0..100).map(|number| format!("p{number}")).chain(["root".to_owned()]).collect();
     let children = [object("a", "child", "child", &owners[..100]), object("a", "sibling", "sibling", &owners)];
     let resources = [stored(0, Scope::Namespaced, &parents), stored(1, Scope::Namespaced, &children)];
-    let found = found(&everywhere(&resources), "root", WalkOptions::default(), &Permitted::default());
+    let found = found(&everywhere(&resources), "root", WalkOptions::default());
     let owners: BTreeMap<&str, &Vec<Owner>> =
         found.dependents.iter().map(|found| (&*found.uid, &found.owners)).collect();
     assert_eq!((owners.len(), owners["child"].len(), owners["p7"].len()), (102, 16, 1));
@@ -362,5 +345,22 @@ fn one_version_of_each_resource_is_searched() {
         let chosen = super::preferred(&catalog);
         let versions: Vec<String> = chosen.iter().map(|resource| resource.gvr.version.to_string()).collect();
         assert_eq!(versions, [expected], "v1 is complete: {v1}, v2 is complete: {v2}");
+    }
+}
+
+#[test]
+fn texts_of_objects_are_short_and_have_no_control_characters() {
+    let read = |reason: &str| {
+        let condition = json!({"type": "Ready", "status": "False", "reason": reason});
+        let object = json!({"metadata": {"uid": "u"}, "status": {"conditions": [condition]}}).to_string();
+        Candidate::read(object.as_bytes(), |_| true).unwrap().status.reason
+    };
+    for (reason, expected, why) in [
+        ("Failed", "Failed".to_owned(), "a usual reason"),
+        ("a\u{1b}[31m\nb", "a [31m b".to_owned(), "what a terminal would obey"),
+        (&*"\u{1f600}".repeat(65), "\u{1f600}".repeat(64), "at most 256 bytes, in whole characters"),
+        (&*format!("a{}", "\u{1f600}".repeat(64)), format!("a{}", "\u{1f600}".repeat(63)), "the last one does not fit"),
+    ] {
+        assert_eq!(read(reason), expected, "{why}");
     }
 }

@@ -5,14 +5,13 @@
 //! result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so the
 //! result is not of one point in time. No snapshot is held while the walk waits for its next turn.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::future::Future;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::candidate::Candidate;
 use super::document::{Dependent, MOST_OWNERS_SHOWN};
 use crate::flow_control::long_work::{WorkMeter, count_work, wait_to_read};
-use crate::model::{Gvr, Scope, fnv1a};
+use crate::model::fnv1a;
 use crate::query::work::yield_to_others;
 use crate::registry::{LoadState, Resource};
 use crate::store::Object;
@@ -27,16 +26,16 @@ pub struct WalkOptions {
     /// The maximum number of objects that are read. More can be read than are found, because an object with very many
     /// owners is a candidate for each owner.
     pub reads: usize,
-    /// The maximum number of candidates of all stores in one level, including those that the caller may not list.
+    /// The maximum number of candidates of all stores in one level, within what is searched.
     pub candidates: usize,
-    /// The maximum number of permissions that are decided for single namespaces.
-    pub permissions: usize,
+    /// The maximum memory of the dependents, in bytes.
+    pub bytes: usize,
 }
 
 impl Default for WalkOptions {
-    /// Trees that people look at have some ten to some hundred objects.
+    /// Trees that people look at have some ten to some hundred objects, of less than a kilobyte each.
     fn default() -> WalkOptions {
-        WalkOptions { dependents: 5_000, levels: 32, reads: 20_000, candidates: 100_000, permissions: 256 }
+        WalkOptions { dependents: 5_000, levels: 32, reads: 20_000, candidates: 100_000, bytes: 6 << 20 }
     }
 }
 
@@ -56,17 +55,6 @@ pub enum SearchScope {
     All,
     /// The objects of one namespace.
     Namespace(Arc<str>),
-    /// The objects of the namespaces that [`NamespacePermissions`] permits.
-    Permitted,
-}
-
-/// Decides in which namespaces objects are searched.
-pub trait NamespacePermissions: Sync {
-    /// The error if there is no decision.
-    type Error: Send;
-
-    /// Whether the objects of a resource in a namespace may be shown.
-    fn may_list(&self, gvr: &Gvr, namespace: &str) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
 /// The dependents that a walk found.
@@ -82,42 +70,43 @@ pub struct FoundDependents {
 enum Stop<E> {
     /// A limit was reached, which the text names.
     Limit(String),
-    /// There was no decision about a permission.
-    Undecided(E),
+    /// There is no memory.
+    NoMemory(E),
 }
 
 /// A walk in progress.
-struct Walk<'w, Permissions> {
+struct Walk<'w, Hold> {
     stores: &'w [SearchedStore],
     options: WalkOptions,
-    permissions: &'w Permissions,
+    /// Counts the memory that the dependents take so far, in bytes.
+    hold: Hold,
     /// The uids of the owner and of all dependents so far.
     known: HashSet<String>,
     found: Vec<Dependent>,
+    /// The memory of `found` and `known`, in bytes.
+    bytes: usize,
     /// The number of objects that were read.
     reads: usize,
-    /// Whether the objects of a store, by its index, may be shown in a namespace.
-    decided: BTreeMap<(usize, String), bool>,
     meter: WorkMeter,
 }
 
-/// Finds the dependents of the object with this uid. The object itself need not exist.
+/// Finds the dependents of the object with this uid. The object itself need not exist. `hold` is called with the memory
+/// that the dependents take so far, in bytes.
 ///
 /// # Errors
-/// That of [`NamespacePermissions`], if it does not decide about a namespace.
-pub async fn walk<Permissions: NamespacePermissions>(
+/// That of `hold`.
+pub async fn walk<E>(
     stores: &[SearchedStore],
     owner: &str,
     options: WalkOptions,
-    permissions: &Permissions,
-) -> Result<FoundDependents, Permissions::Error> {
-    let known = HashSet::from([owner.to_owned()]);
-    let (decided, meter) = (BTreeMap::new(), WorkMeter::start());
-    let mut walk = Walk { stores, options, permissions, known, found: Vec::new(), reads: 0, decided, meter };
+    hold: impl FnMut(usize) -> Result<(), E>,
+) -> Result<FoundDependents, E> {
+    let (known, meter) = (HashSet::from([owner.to_owned()]), WorkMeter::start());
+    let mut walk = Walk { stores, options, hold, known, found: Vec::new(), bytes: 0, reads: 0, meter };
     let truncated = match walk.levels(owner).await {
         Ok(()) => None,
         Err(Stop::Limit(limit)) => Some(limit),
-        Err(Stop::Undecided(error)) => return Err(error),
+        Err(Stop::NoMemory(error)) => return Err(error),
     };
     let mut dependents = walk.found;
     for dependent in &mut dependents {
@@ -129,9 +118,9 @@ pub async fn walk<Permissions: NamespacePermissions>(
     Ok(FoundDependents { dependents, truncated })
 }
 
-impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
+impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
     /// Finds the dependents of all levels.
-    async fn levels(&mut self, owner: &str) -> Result<(), Stop<Permissions::Error>> {
+    async fn levels(&mut self, owner: &str) -> Result<(), Stop<E>> {
         let mut level = BTreeSet::from([owner.to_owned()]);
         for _ in 0..self.options.levels {
             let mut candidates = 0;
@@ -163,32 +152,36 @@ impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
 
     /// The slots of the objects of a store that may have one of these owners. `sum`: the number of candidates in this
     /// level so far.
-    fn candidates(
-        &self,
-        index: usize,
-        level: &BTreeSet<String>,
-        sum: &mut usize,
-    ) -> Result<Vec<u32>, Stop<Permissions::Error>> {
-        let LoadState::Ready(snapshot) = self.stores[index].resource.state.load_state() else { return Ok(Vec::new()) };
+    fn candidates(&self, index: usize, level: &BTreeSet<String>, sum: &mut usize) -> Result<Vec<u32>, Stop<E>> {
+        let SearchedStore { resource, scope } = &self.stores[index];
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { return Ok(Vec::new()) };
         let owners = snapshot.postings().owners();
         if owners.is_empty() {
             return Ok(Vec::new());
         }
+        // Only these count, so that a limit reveals nothing of other namespaces.
+        let searched = match scope {
+            SearchScope::All => None,
+            SearchScope::Namespace(namespace) => match snapshot.postings().namespace(namespace) {
+                Some(slots) => Some(slots.to_bitmap()),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let is_searched = |slot: &u32| searched.as_ref().is_none_or(|searched| searched.contains(*slot));
         let room = self.options.candidates.saturating_sub(*sum);
         let mut slots = BTreeSet::new();
         for uid in level {
-            for slot in owners.candidates(fnv1a(uid)) {
+            for slot in owners.candidates(fnv1a(uid)).filter(is_searched) {
                 slots.insert(slot);
                 if slots.len() > room {
                     break;
                 }
             }
         }
-        let unindexed = usize::try_from(owners.unindexed().len()).unwrap_or(usize::MAX);
-        if slots.len().saturating_add(unindexed) > room {
+        slots.extend(owners.unindexed().to_bitmap().into_iter().filter(is_searched));
+        if slots.len() > room {
             return Err(Stop::Limit(format!("a level has more than {} candidates", self.options.candidates)));
         }
-        slots.extend(owners.unindexed().to_bitmap());
         *sum += slots.len();
         Ok(slots.into_iter().collect())
     }
@@ -200,21 +193,13 @@ impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
         let LoadState::Ready(snapshot) = resource.state.load_state() else { return Vec::new() };
         let is_searched = |object: &&Object| match scope {
             SearchScope::Namespace(namespace) => object.namespace() == &**namespace,
-            SearchScope::All | SearchScope::Permitted => true,
+            SearchScope::All => true,
         };
         slots.iter().filter_map(|slot| snapshot.object(*slot)).filter(is_searched).cloned().collect()
     }
 
     /// Reads a candidate, and adds it to the dependents if it has one of these owners and may be shown.
-    async fn look_at(
-        &mut self,
-        index: usize,
-        object: &Object,
-        level: &BTreeSet<String>,
-    ) -> Result<(), Stop<Permissions::Error>> {
-        if !self.may_show(index, object.namespace()).await? {
-            return Ok(());
-        }
+    async fn look_at(&mut self, index: usize, object: &Object, level: &BTreeSet<String>) -> Result<(), Stop<E>> {
         if self.reads == self.options.reads {
             return Err(Stop::Limit(format!("{} objects were read", self.options.reads)));
         }
@@ -242,13 +227,12 @@ impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
         if self.found.len() == self.options.dependents {
             return Err(Stop::Limit(format!("the result has the first {} dependents", self.options.dependents)));
         }
-        self.known.insert(candidate.uid.clone());
         let resource = &self.stores[index].resource;
         let Candidate { uid, name, namespace, creation_timestamp, status, mut owners } = candidate;
         // An owner of the level before comes first, so that each object has an owner through which it is reached.
         owners.sort_by_key(|owner| !level.contains(&owner.uid));
         owners.truncate(MOST_OWNERS_READ);
-        self.found.push(Dependent {
+        let dependent = Dependent {
             api_version: resource.gvr.group_version().to_string(),
             kind: resource.kind.clone(),
             namespace,
@@ -257,31 +241,19 @@ impl<Permissions: NamespacePermissions> Walk<'_, Permissions> {
             owners,
             creation_timestamp,
             status,
-        });
+        };
+        // The uid is held twice, and a table and a level of the tree have places for it.
+        self.bytes += dependent.held_bytes() + 2 * (dependent.uid.len() + size_of::<String>());
+        if self.bytes > self.options.bytes {
+            let number = self.found.len();
+            return Err(Stop::Limit(format!(
+                "the result has the first {number} dependents, which take the most memory that it may"
+            )));
+        }
+        (self.hold)(self.bytes).map_err(Stop::NoMemory)?;
+        self.known.insert(dependent.uid.clone());
+        self.found.push(dependent);
         Ok(())
-    }
-
-    /// Whether the objects of a store may be shown in a namespace.
-    async fn may_show(&mut self, index: usize, namespace: &str) -> Result<bool, Stop<Permissions::Error>> {
-        let SearchedStore { resource, scope } = &self.stores[index];
-        if *scope != SearchScope::Permitted {
-            return Ok(true);
-        }
-        // The permission to list a cluster-scoped resource has no namespace, so it is missing.
-        if resource.scope == Scope::Cluster || namespace.is_empty() {
-            return Ok(false);
-        }
-        let place = (index, namespace.to_owned());
-        if let Some(decided) = self.decided.get(&place) {
-            return Ok(*decided);
-        }
-        let most = self.options.permissions;
-        if self.decided.len() == most {
-            return Err(Stop::Limit(format!("{most} permissions for single namespaces were checked")));
-        }
-        let decided = self.permissions.may_list(&resource.gvr, namespace).await.map_err(Stop::Undecided)?;
-        self.decided.insert(place, decided);
-        Ok(decided)
     }
 
     /// Ends the turn if it has taken long.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::field_cache::FieldCacheSpec;
 use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
-use super::view::{Authorization, ViewSpec};
+use super::view::{Authorization, ViewResource, ViewSpec};
 use crate::extract::Extractor;
 use crate::extract::extra::{self, FieldRequest};
 use crate::extract::prune;
@@ -233,6 +233,39 @@ fn offered(extractor: &Extractor, name: &str) -> String {
     format!("{name} has {shown}{more}. Use one of them, or add a field to the selectableFields of FieldCache {name}")
 }
 
+/// The problems of the namespaceSelector of a resource at the path `place`; none if it has no such
+/// selector, or an empty one.
+/// `extractor` is that of the resource, and `shown_of` looks up others.
+fn namespace_selector(
+    shown: &ViewResource,
+    place: &str,
+    extractor: &Extractor,
+    shown_of: &dyn Fn(&str, &str) -> CacheLookup,
+) -> Vec<SpecError> {
+    let Some(selector) = shown.namespace_selector.as_ref().filter(|selector| !selector.is_empty()) else {
+        return Vec::new();
+    };
+    let place = format!("{place}.namespaceSelector");
+    let invalid = |reason, message: &str| vec![problem(&*place, reason, message)];
+    if !shown.namespaces.is_empty() {
+        return invalid(SpecErrorReason::InvalidSelector, "set namespaces or namespaceSelector, not both");
+    }
+    if (&*shown.group, &*shown.resource) == ("", "namespaces") {
+        let message = "select Namespaces by labelSelector: namespaceSelector is for objects in namespaces";
+        return invalid(SpecErrorReason::InvalidSelector, message);
+    }
+    if !extractor.accepts_namespace() {
+        let message = "the resource is cluster-scoped: its objects have no namespace to select";
+        return invalid(SpecErrorReason::InvalidSelector, message);
+    }
+    if !matches!(shown_of("", "namespaces"), CacheLookup::Cached(_)) {
+        let message = "the labels of Namespaces are read from their cache, and namespaces are not cached: create the \
+                       FieldCache namespaces, without a scope";
+        return invalid(SpecErrorReason::NotCached, message);
+    }
+    label_selector(Some(selector), &place).err().unwrap_or_default()
+}
+
 /// Validates a View and returns its first problems. `shown_of` looks up a resource by group and plural name.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<SpecError> {
     let mut problems = Vec::new();
@@ -302,6 +335,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                 continue;
             }
         };
+        problems.extend(namespace_selector(shown, &place, &extractor, shown_of));
         let labels = label_selector(shown.label_selector.as_ref(), &format!("{place}.labelSelector"));
         problems.extend(labels.err().into_iter().flatten());
         let fields = field_selector(shown.field_selector.as_ref(), &format!("{place}.fieldSelector"));

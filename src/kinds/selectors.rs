@@ -24,6 +24,13 @@ pub struct LabelSelectorSpec {
     pub match_expressions: Vec<LabelRequirementSpec>,
 }
 
+impl LabelSelectorSpec {
+    /// Whether the selector selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+}
+
 /// The schema of matchLabels.
 fn match_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({

@@ -106,6 +106,11 @@ pub struct ViewSpec {
 /// A resource, and the conditions that its objects must meet to be shown. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.namespaceSelector) || !has(self.namespaces) || size(self.namespaces) == 0",
+    "message": "set namespaces or namespaceSelector, not both",
+    "fieldPath": ".namespaceSelector",
+}]))]
 pub struct ViewResource {
     /// The API group of the resource. Empty, which is the default, for the core group.
     #[serde(default)]
@@ -125,6 +130,12 @@ pub struct ViewResource {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
     pub namespaces: Vec<String>,
+    /// Show only objects of namespaces with these labels. It needs a FieldCache of namespaces without a scope. When a
+    /// namespace starts or stops to match, the watches of the View end with 410 (Expired), and clients list again. With
+    /// authorization Caller, a read of all namespaces needs the permission in all namespaces, or in each one that
+    /// matches, which must then be at most 256. Must not be set together with namespaces. Absent or empty: no restriction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelectorSpec>,
     /// Show only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelectorSpec>,

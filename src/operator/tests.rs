@@ -499,11 +499,7 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
         assert_eq!(problems(resource, spec), Vec::<String>::new());
     }
     for (resource, spec, place) in [
-        (
-            json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}),
-            json!({}),
-            "spec.resources[0].namespaceSelector",
-        ),
+        (json!({"objectSelector": {"matchLabels": {"team": "a"}}}), json!({}), "spec.resources[0].objectSelector"),
         (json!({}), json!({"expires": "2027-01-01"}), "spec.expires"),
         (json!({}), json!({"consumer": {"groups": ["a"]}}), "spec.consumer.groups"),
         (json!({"labelSelector": {"matchCEL": "false"}}), json!({}), "spec.resources[0].labelSelector.matchCEL"),

@@ -37,6 +37,7 @@ use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
+use crate::registry::view_namespaces::ViewNamespaces;
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
@@ -143,8 +144,9 @@ pub(super) async fn evaluate_all(
 fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<FieldCacheResults>) -> bool {
     let is_same = |name: &str| last.get(name) == results.get(name);
     Arc::ptr_eq(last, results)
-        // spec.consumer can select by the labels of the caller's Pod.
+        // spec.consumer can select by the labels of the caller's Pod, and resources by those of Namespaces.
         || is_same("pods")
+            && is_same("namespaces")
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
@@ -213,8 +215,13 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         parts.push(ViewPart {
             group: shown.group.clone(),
             resource: shown.resource.clone(),
-            namespaces: shown.namespaces.clone(),
-            // Both can be read, or there would be a problem.
+            // All selectors can be read, or there would be a problem.
+            namespaces: match shown.namespace_selector.as_ref().filter(|selector| !selector.is_empty()) {
+                Some(selector) => {
+                    ViewNamespaces::Selected(accept::label_selector(Some(selector), "").unwrap_or_default())
+                }
+                None => shown.namespaces.clone().into(),
+            },
             labels: accept::label_selector(shown.label_selector.as_ref(), "").unwrap_or_default(),
             fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
             prune: Arc::new(prune),

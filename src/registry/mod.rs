@@ -33,6 +33,7 @@ pub mod upstream;
 mod upstream_discovery;
 mod view_definition;
 pub mod view_documents;
+pub mod view_namespaces;
 mod view_restriction;
 pub mod views;
 

@@ -89,7 +89,8 @@ impl Registry {
 
     /// Replaces the Views. Unchanged ones continue; the watches of changed and deleted ones end.
     pub fn replace_views(&self, wanted: ViewDefinitions) {
-        self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
+        let whole = self.catalog();
+        self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted, &whole)));
         self.update_views();
     }
 

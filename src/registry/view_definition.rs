@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::consumer::ConsumerTerms;
+use super::view_namespaces::ViewNamespaces;
 use crate::extract::Prune;
 use crate::selector::{FieldExpression, LabelSelector};
 
@@ -13,8 +14,8 @@ pub struct ViewPart {
     pub group: String,
     /// The plural name.
     pub resource: String,
-    /// The namespaces of the shown objects; empty: all.
-    pub namespaces: Vec<String>,
+    /// The namespaces of the shown objects.
+    pub namespaces: ViewNamespaces,
     /// The selector of the labels of the shown objects.
     pub labels: LabelSelector,
     /// The requirements on fields of the shown objects.

@@ -6,7 +6,9 @@ use tokio::sync::watch;
 
 use super::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use super::view_definition::ViewPart;
+use super::view_namespaces::{FollowedNamespaces, SelectedSince, ViewNamespaces};
 use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
+use crate::model::Version;
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{LabelSelector, Operator, TestedValues};
 
@@ -25,27 +27,46 @@ pub struct Restriction {
     /// Fields that must have a value of the caller, as long as that value is not set. With any of them, no object is
     /// shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
+    /// The namespaces of one request; `None`: the View does not restrict them, or by `fields`.
+    namespaces: Option<RequestNamespaces>,
+    /// From which version on the View has this definition.
+    since: SelectedSince,
     /// See [`Restriction::ended`].
     ended: watch::Receiver<bool>,
 }
 
+/// The namespaces of a restriction that each request resolves.
+#[derive(Clone, Debug)]
+enum RequestNamespaces {
+    /// Not resolved: no object is shown.
+    Unresolved,
+    /// The namespaces of this request.
+    Resolved(FollowedNamespaces),
+}
+
 impl Restriction {
-    /// Compiles the part of a View for one version of its resource. `ended` becomes true when the View ends.
+    /// Compiles the part of a View for one version of its resource. `since`: from which version on the View
+    /// has this definition. `ended` becomes true when the View ends.
     ///
     /// # Errors
     /// The first field that the version does not have.
     pub fn new(
         part: &ViewPart,
         extractor: &Extractor,
+        since: SelectedSince,
         ended: watch::Receiver<bool>,
     ) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
-        if !part.namespaces.is_empty() {
-            // The values of an `Operator` are sorted.
-            let mut namespaces = part.namespaces.clone();
-            namespaces.sort_unstable();
-            let operator = Operator::In(namespaces);
-            fields.push(FieldTerm { field: FieldRef::Namespace, operator });
+        let mut namespaces = None;
+        match &part.namespaces {
+            ViewNamespaces::All => {}
+            ViewNamespaces::Named(names) => {
+                // The values of an `Operator` are sorted.
+                let mut names = names.clone();
+                names.sort_unstable();
+                fields.push(FieldTerm { field: FieldRef::Namespace, operator: Operator::In(names) });
+            }
+            ViewNamespaces::Selected(_) => namespaces = Some(RequestNamespaces::Unresolved),
         }
         for expression in &part.fields {
             let field = extractor.resolve(&expression.key)?;
@@ -58,6 +79,8 @@ impl Restriction {
             prune: part.prune.clone(),
             prune_and_managed_fields: Arc::default(),
             open: Vec::new(),
+            namespaces,
+            since,
             ended,
         })
     }
@@ -90,6 +113,34 @@ impl Restriction {
         restriction
     }
 
+    /// The restriction for one request, with its namespaces set.
+    #[must_use]
+    pub fn within(&self, namespaces: FollowedNamespaces) -> Restriction {
+        Restriction { namespaces: Some(RequestNamespaces::Resolved(namespaces)), ..self.clone() }
+    }
+
+    /// The namespaces of the request, if they can change; `None` if they are fixed or not resolved.
+    pub fn namespaces(&self) -> Option<&FollowedNamespaces> {
+        match &self.namespaces {
+            Some(RequestNamespaces::Resolved(namespaces)) => Some(namespaces),
+            Some(RequestNamespaces::Unresolved) | None => None,
+        }
+    }
+
+    /// The version from which on lists show this selection; see [`SelectedSince`].
+    pub fn since(&self) -> Version {
+        let of_namespaces = self.namespaces().map(|namespaces| namespaces.set().since.version());
+        of_namespaces.unwrap_or_default().max(self.since.version())
+    }
+
+    /// Permits lists and watches from `version` on; see [`SelectedSince::lower`].
+    pub fn lower_since(&self, version: Version) {
+        self.since.lower(version);
+        if let Some(namespaces) = self.namespaces() {
+            namespaces.set().since.lower(version);
+        }
+    }
+
     /// Restricts the selection of a request to the shown objects.
     #[must_use]
     pub fn restrict(&self, mut selection: Selection) -> Selection {
@@ -98,7 +149,16 @@ impl Restriction {
         }
         selection.fields.extend_from_slice(&self.fields);
         selection.fields.extend_from_slice(&self.of_consumer.fields);
-        if !self.open.is_empty() {
+        let mut is_open = !self.open.is_empty();
+        match &self.namespaces {
+            None => {}
+            Some(RequestNamespaces::Unresolved) => is_open = true,
+            Some(RequestNamespaces::Resolved(namespaces)) => {
+                let operator = Operator::In(namespaces.set().names.clone());
+                selection.fields.push(FieldTerm { field: FieldRef::Namespace, operator });
+            }
+        }
+        if is_open {
             // Invariant: a value that was not set shows nothing, rather than everything.
             let operator = Operator::In(Vec::new());
             selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
@@ -112,6 +172,7 @@ impl Restriction {
             || !self.fields.is_empty()
             || self.of_consumer.is_selective()
             || !self.open.is_empty()
+            || self.namespaces.is_some()
     }
 
     /// The fields that are left out of objects. The restrictions of all consumers share the value.

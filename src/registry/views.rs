@@ -13,7 +13,10 @@ use tokio::sync::watch;
 
 use super::catalog::{ApiGroup, Catalog, Resource};
 use super::consumer::ConsumerContext;
+use super::resource_state::LoadState;
 use super::view_documents::ViewDocuments;
+use super::view_namespaces::{FollowedNamespaces, SelectedNamespaces, SelectedSince, ViewNamespaces};
+use crate::model::Version;
 use crate::query::Selection;
 use crate::store::Object;
 
@@ -24,11 +27,43 @@ pub use super::view_restriction::Restriction;
 pub struct View {
     name: String,
     definition: Arc<ViewDefinition>,
+    /// The state of each part of the definition, in its order.
+    parts: Vec<PartState>,
     /// Becomes true when the View is replaced or deleted, which ends its watches.
     ended: watch::Sender<bool>,
     made: Mutex<BuiltCatalog>,
     /// The documents of its last catalog; the next catalog takes over their Last-Modified times.
     documents: Mutex<Option<Arc<ViewDocuments>>>,
+}
+
+/// The state of one part of a View.
+struct PartState {
+    /// The version of the store when the View got this definition; zero if it was not loaded.
+    since: SelectedSince,
+    /// The namespaces that the part selects by labels.
+    selected: Option<Arc<SelectedNamespaces>>,
+}
+
+impl PartState {
+    /// The state of a part that is served from now on, together with `whole`.
+    fn new(part: &ViewPart, whole: &Catalog) -> PartState {
+        let of_part = whole
+            .stores()
+            .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource);
+        let versions = of_part.filter_map(|resource| match resource.state.load_state() {
+            LoadState::Ready(snapshot) => Some(snapshot.version()),
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::SourceError { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
+        });
+        let selected = match &part.namespaces {
+            ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(labels))),
+            ViewNamespaces::All | ViewNamespaces::Named(_) => None,
+        };
+        PartState { since: SelectedSince::new(versions.max().unwrap_or_default()), selected }
+    }
 }
 
 /// The last catalog of a View.
@@ -62,8 +97,11 @@ pub type Views = BTreeMap<String, ViewState>;
 pub type ViewDefinitions = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
 
 impl View {
-    fn new(name: String, definition: Arc<ViewDefinition>) -> View {
-        View { name, definition, ended: watch::Sender::new(false), made: Mutex::default(), documents: Mutex::default() }
+    /// A View that is served from now on, together with `whole`.
+    fn new(name: String, definition: Arc<ViewDefinition>, whole: &Catalog) -> View {
+        let parts = definition.parts.iter().map(|part| PartState::new(part, whole)).collect();
+        let (made, documents) = Default::default();
+        View { name, definition, parts, ended: watch::Sender::new(false), made, documents }
     }
 
     /// The name of the View.
@@ -76,11 +114,20 @@ impl View {
         &self.definition
     }
 
-    /// The namespaces to which the View restricts a resource. Empty: no restriction, or the View does not show the
-    /// resource.
-    pub fn namespaces(&self, group: &str, resource: &str) -> &[String] {
-        let part = self.definition.parts.iter().find(|part| part.group == group && part.resource == resource);
-        part.map_or(&[], |part| &part.namespaces)
+    /// The namespaces to which the definition restricts a resource; all if the View does not show the resource.
+    pub fn namespaces(&self, group: &str, resource: &str) -> &ViewNamespaces {
+        self.part(group, resource).map_or(&ViewNamespaces::All, |(part, _)| &part.namespaces)
+    }
+
+    /// The namespaces that the View selects by labels for a resource; `None` if it does not select namespaces so.
+    pub fn selected_namespaces(&self, group: &str, resource: &str) -> Option<&Arc<SelectedNamespaces>> {
+        self.part(group, resource)?.1.selected.as_ref()
+    }
+
+    /// The part for a resource, and its state; `None` if the View does not show the resource.
+    fn part(&self, group: &str, resource: &str) -> Option<(&ViewPart, &PartState)> {
+        let mut parts = self.definition.parts.iter().zip(&self.parts);
+        parts.find(|(part, _)| part.group == group && part.resource == resource)
     }
 
     /// The catalog of the View, built from the catalog of the whole server and cached.
@@ -118,11 +165,10 @@ impl View {
     fn build(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
-            let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
-            let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
+            let Some((part, state)) = self.part(&resource.gvr.group, &resource.gvr.resource) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
-            let restriction =
-                Restriction::new(part, &resource.extractor, self.ended.subscribe()).and_then(|restriction| {
+            let restriction = Restriction::new(part, &resource.extractor, state.since.clone(), self.ended.subscribe())
+                .and_then(|restriction| {
                     restriction.with_consumer_fields(&self.definition.consumer, &resource.extractor)
                 });
             let Ok(restriction) = restriction else { continue };
@@ -161,8 +207,9 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     }
 }
 
-/// Returns the Views for these definitions. Unchanged Views of `current` continue; the others end.
-pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
+/// Returns the Views for these definitions, which are served together with `whole`. Unchanged Views of `current`
+/// continue; the others end.
+pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog) -> Views {
     let next: Views = wanted
         .into_iter()
         .map(|(name, verdict)| {
@@ -170,7 +217,7 @@ pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
                 (Ok(definition), Some(ViewState::Served(view))) if view.definition == definition => {
                     ViewState::Served(view.clone())
                 }
-                (Ok(definition), _) => ViewState::Served(Arc::new(View::new(name.clone(), definition))),
+                (Ok(definition), _) => ViewState::Served(Arc::new(View::new(name.clone(), definition, whole))),
                 (Err(problem), _) => ViewState::NotServed(problem),
             };
             (name, state)
@@ -192,6 +239,33 @@ impl Resource {
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Resource {
         let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
         Resource { view_restriction, ..self.clone() }
+    }
+
+    /// The resource of a View, restricted to the namespaces of one request. A resource of the whole server stays as it
+    /// is.
+    #[must_use]
+    pub fn within(&self, namespaces: &FollowedNamespaces) -> Resource {
+        let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.within(namespaces.clone()));
+        Resource { view_restriction, ..self.clone() }
+    }
+
+    /// The version since which the View selects the same objects; zero without a View. A client whose state is older
+    /// must list again.
+    pub fn selected_since(&self) -> Version {
+        self.view_restriction.as_ref().map(Restriction::since).unwrap_or_default()
+    }
+
+    /// Permits clients to continue from `version` on, if the source has no newer one.
+    pub fn lower_selected_since(&self, version: Version) {
+        if let Some(restriction) = &self.view_restriction {
+            restriction.lower_since(version);
+        }
+    }
+
+    /// Whether the namespaces that the View shows have changed since the request began.
+    pub fn has_other_namespaces(&self) -> bool {
+        let namespaces = self.view_restriction.as_ref().and_then(Restriction::namespaces);
+        namespaces.is_some_and(FollowedNamespaces::is_changed)
     }
 
     /// The object without the fields that the View or the request leaves out. `None` after an internal error, which is

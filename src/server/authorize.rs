@@ -7,16 +7,17 @@ use std::sync::{Arc, OnceLock};
 use http::request::Parts;
 
 use super::context::REQUEST_TIMEOUT;
+use super::view_request;
 use super::view_request::FoundView;
-use crate::access::attributes::Attributes;
+use crate::access::attributes::{Attributes, PermissionNamespaces};
 use crate::access::authentication::{LocalAuthentication, Peer};
 use crate::access::{
     AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
     ViewPermission, ViewScope, front_proxy,
 };
 use crate::model::own_groups::{GROUP, VERSION};
-use crate::registry::View;
 use crate::registry::views::ViewRights;
+use crate::registry::{Catalog, View};
 use crate::request::RequestInfo;
 use crate::wire::api_error::ApiError;
 use crate::wire::params;
@@ -36,12 +37,13 @@ pub(super) async fn admit(
     (recognized, known): (LocalAuthentication, Option<&OnceLock<Arc<Identity>>>),
 ) -> Result<Option<AuthorizedRequest>, ApiError> {
     params::timeout(&info.query, REQUEST_TIMEOUT)?;
-    let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
+    let through_view = through.and_then(|through| through.as_ref().ok());
     let using = info.view.as_ref().map(|view| use_of(&view.name));
-    let namespaces =
-        |group: &str, resource: &str| -> &[String] { view.map_or(&[], |view| view.namespaces(group, resource)) };
-    let permitted_by = match view {
-        Some(view) => permission(view, &namespaces),
+    let namespaces = |group: &str, resource: &str| {
+        through_view.map(|through| through.permission_namespaces(group, resource)).unwrap_or_default()
+    };
+    let permitted_by = match through_view {
+        Some(through) => permission(&through.view, &namespaces),
         None => ViewPermission::Missing,
     };
     let arrived = UnauthenticatedRequest {
@@ -57,25 +59,28 @@ pub(super) async fn admit(
     let authorized = access.authorize_with(&arrived, recognized).await;
     front_proxy::strip(&mut parts.headers, access.authentication_config().front_proxy.as_ref());
     match authorized {
-        Ok(_) if through.is_some() && view.is_none() => Ok(None),
+        Ok(_) if through.is_some() && through_view.is_none() => Ok(None),
         Ok(authorized) => Ok(Some(authorized)),
         Err(refusal) => Err(ApiError::Access(refusal)),
     }
 }
 
 /// The reason why a caller may not send a request with these attributes through a View; `None`: the caller may. The
-/// decision is the same as for the request itself.
+/// decision is the same as for the request itself. `whole` is the catalog of the server.
 ///
 /// # Errors
 /// [`AccessError`] if the API server gives no decision.
 pub(super) async fn denied(
     access: &AccessControl,
     identity: &Identity,
-    view: &View,
+    (view, whole): (&View, &Catalog),
     attributes: Attributes,
 ) -> Result<Option<String>, AccessError> {
     let using = use_of(view.name());
-    let namespaces = |group: &str, resource: &str| -> &[String] { view.namespaces(group, resource) };
+    let namespaces = |group: &str, resource: &str| {
+        let followed = view_request::followed_namespaces(view, whole, group, resource);
+        view_request::permission_namespaces(view, followed.as_ref(), group, resource)
+    };
     let through = ViewScope { using: &using, permitted_by: permission(view, &namespaces) };
     access.denial_through(identity, attributes, through).await
 }
@@ -85,11 +90,11 @@ fn use_of(view: &str) -> Attributes {
     Attributes::using(GROUP, VERSION, "views", view)
 }
 
-/// The permission that requests through a View need, by its `authorization`. `namespaces` returns the namespaces to
-/// which the View restricts a resource, by group and plural.
+/// The permission that requests through a View need, by its `authorization`. `namespaces` returns the namespaces in which
+/// the View needs the permission for a resource, by group and plural.
 fn permission<'v>(
     view: &View,
-    namespaces: &'v (dyn Fn(&str, &str) -> &'v [String] + Send + Sync),
+    namespaces: &'v (dyn Fn(&str, &str) -> PermissionNamespaces + Send + Sync),
 ) -> ViewPermission<'v> {
     match view.definition().rights {
         ViewRights::View => ViewPermission::Use,

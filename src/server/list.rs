@@ -135,6 +135,7 @@ async fn answer_in(
         });
     }
     let took = begun.elapsed();
+    read::check_namespaces(resource)?;
     let cel_warning = read::check_cel(selection)?;
     context.record.record_access(selection.access());
     let explanation = match context.wants_explanation() {
@@ -248,7 +249,10 @@ pub(super) async fn state_to_show(
     if may_lag {
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
+    // With an older state, a client could not follow the list with a watch.
+    let since = resource.selected_since();
     let (snapshot, from) = match wanted.state {
+        WantedState::Exactly(version) if version < since => return Err(wanted.expired().into()),
         WantedState::Newest => {
             // For an Eventual read, `newest` only waits until writes through this server are visible.
             Box::pin(consistency::newest(server, context, resource, snapshot, *can_be_forwarded)).await?
@@ -258,6 +262,8 @@ pub(super) async fn state_to_show(
             consistency::reach(&resource.state, snapshot, Some(version)).await?
         }
     };
+    let (snapshot, reached) = read::reach_selection(resource, snapshot).await?;
+    let from = if reached == ReadFrom::Own { from } else { reached };
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
@@ -434,13 +440,18 @@ impl Wanted {
         let namespace = selection.namespace.as_deref();
         // `is_past`: newer versions have replaced this one for longer than lists may show it.
         let state = if resource_state.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
-        state.ok_or_else(|| match &self.start {
+        state.ok_or_else(|| self.expired())
+    }
+
+    /// The error for a version that is too old. For a page, it has a token to continue inconsistently.
+    fn expired(&self) -> ApiError {
+        match &self.start {
             Some((start, _)) => ApiError::Expired {
                 message: EXPIRED_PAGE.to_owned(),
                 continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),
             },
             None => ApiError::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
-        })
+        }
     }
 }
 

@@ -185,7 +185,10 @@ impl Server {
         let (info, invalid) = turn.work(|| request_info(parts));
         // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View
         // exists.
-        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
+        let mut view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
+        if let Some(Ok(through)) = &mut view {
+            turn.work(|| through.follow_namespaces(&info, &self.state.registry.catalog()));
+        }
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let known = caller.user;
@@ -338,7 +341,7 @@ impl Server {
         (uri, body): (&Uri, Option<UpstreamBody>),
     ) -> Result<Response<Body>, ApiError> {
         context.authorized = authorized?;
-        self.resolve_consumer(context, &mut turn).await?;
+        self.resolve_view(context, &mut turn).await?;
         // For the user from here on, if authentication has identified one; else still for the address.
         let user = context.user;
         let mut turn = match turn.0.filter(|worker| worker.user() == user || is_exempt) {
@@ -353,13 +356,18 @@ impl Server {
         self.admit_response(user, audited, response)
     }
 
-    /// Determines the values of the caller that its View uses, such as the labels of the caller's Pod. This is done in
-    /// turns, because a Pod can be long. Does nothing for a request at the root.
-    async fn resolve_consumer(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
+    /// Determines what the View of a request depends on: the namespaces that it selects by labels, and the values of the
+    /// caller that it uses, such as the labels of the caller's Pod. This is done in turns, because a Pod can be long.
+    /// Does nothing for a request at the root.
+    async fn resolve_view(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
         let Some(through) = &mut context.view else { return Ok(()) };
         let catalog = self.state.registry.catalog();
-        let meeting = Box::pin(through.resolve_consumer(context.authorized.as_ref(), &catalog));
-        turn.work_through(meeting).await.map_err(|error| context.redact(error))
+        let (info, authorized) = (context.info, context.authorized.as_ref());
+        let resolving = Box::pin(async {
+            through.require_namespaces(info, &catalog).await?;
+            through.resolve_consumer(authorized, &catalog).await
+        });
+        turn.work_through(resolving).await.map_err(|error| context.redact(error))
     }
 
     /// Counts what a response holds in memory until its client has read it, and has its body made in turns of the user.

@@ -11,11 +11,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection, Work};
+use crate::query::{CelFilter, FieldTerm, ResolvedFields, Selection, TimeLimit, Work};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
+use super::consistency;
+use super::consistency::ReadFrom;
 use super::no_response::NoResponse;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::long_work;
@@ -157,6 +159,34 @@ pub struct RequestedSelection {
     pub is_upstream: bool,
 }
 
+/// A snapshot from the version on since which a View selects the same objects, and how it was reached: `served` if it
+/// is new enough, as for every request at the root. Otherwise waits as [`not_older_than`] does. If the source has no
+/// newer version, `served` is returned: then nothing has been written since.
+///
+/// # Errors
+/// [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
+pub async fn reach_selection(resource: &Resource, served: Snapshot) -> Result<(Snapshot, ReadFrom), NoResponse> {
+    let since = resource.selected_since();
+    match consistency::reach(&resource.state, served.clone(), Some(since)).await {
+        Err(NoResponse::Error(ApiError::TooLargeVersion { .. })) => {
+            resource.lower_selected_since(served.version());
+            Ok((served, ReadFrom::CatchUp))
+        }
+        reached => reached,
+    }
+}
+
+/// Checks that the namespaces of a View are still those with which the request began.
+///
+/// # Errors
+/// 429 if they have changed: the response would not fit to its version, so the client repeats the request.
+pub fn check_namespaces(resource: &Resource) -> Result<(), ApiError> {
+    match resource.has_other_namespaces() {
+        true => Err(ApiError::Loading("the namespaces of the View changed during the request".to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// Adds a warning to a response if the CEL expression of the request failed for objects.
 ///
 /// # Errors
@@ -165,11 +195,14 @@ pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
     let Some(cel) = &selection.cel else { return Ok(None) };
     let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
     Ok(failed.map(|failed| {
-        format!(
+        let text = format!(
             "celSelector failed for {} objects, which are not selected, of {} that were evaluated; indexes excluded the \
              others; {}",
             failed.count, failed.evaluated, failed.first
-        )
+        );
+        // The error can have a text of the object, and a warning with control characters is omitted.
+        let shown = |character: char| if character.is_control() { char::REPLACEMENT_CHARACTER } else { character };
+        text.chars().map(shown).collect()
     }))
 }
 
@@ -221,12 +254,23 @@ pub fn selection(
         }
         text => {
             let filter = CelFilter::new(text, &resource.extractor, resource.scope == Scope::Namespaced);
-            Some(Arc::new(filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?))
+            let filter = filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?;
+            Some(Arc::new(filter.with_time_limit(TimeLimit { clock: process_time, most: EVALUATION_TIME })))
         }
     };
     let selection = Selection { namespace, labels, fields, shard, cel };
     let is_upstream = !is_extended && upstream_knows(resource, &selection);
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
+}
+
+/// The longest time of the evaluation of an expression for one object. The limit of its cost is usually reached in a
+/// fraction of this.
+const EVALUATION_TIME: Duration = Duration::from_millis(100);
+
+/// The time since this function was called first.
+fn process_time() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// Counts the work of one request, which reads long objects in long turns only.

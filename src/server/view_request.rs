@@ -10,14 +10,19 @@ use std::time::Duration;
 
 use super::no_response::NoResponse;
 use super::read;
+use crate::access::attributes::PermissionNamespaces;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::model::own_groups::{GROUP, VERSION};
 use crate::model::{Gvr, user_name};
 use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
-use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
-use crate::request::ViewPath;
+use crate::registry::view_namespaces::{FollowedNamespaces, ViewNamespaces};
+use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceState, View, ViewState};
+use crate::request::{RequestInfo, ViewPath};
 use crate::wire::api_error::ApiError;
+
+/// The maximum number of namespaces in each of which the permission of one request is reviewed.
+const MOST_REVIEWED: usize = 256;
 
 /// The resource `views` of the group fieldcache.dev, for authorization.
 pub(super) fn views() -> Gvr {
@@ -32,6 +37,9 @@ pub(super) struct ViewRequest {
     /// The values of the caller that the View uses; `None` if the View uses none, or before
     /// [`ViewRequest::resolve_consumer`]. Before that, a View that uses some shows no objects.
     pub(super) consumer: Option<ResolvedConsumer>,
+    /// The namespaces that the View shows of the requested resource, if it selects them by labels. `None` also before
+    /// they are known. Until then, the View shows no objects of such a resource.
+    pub(super) namespaces: Option<FollowedNamespaces>,
 }
 
 /// The View that a request names, or why it is missing or not served.
@@ -52,7 +60,9 @@ impl ViewRequest {
     pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
         let name = &path.name;
         match registry.view(name) {
-            Some(ViewState::Served(view)) => Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None }),
+            Some(ViewState::Served(view)) => {
+                Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None, namespaces: None })
+            }
             // Only callers that may read the View itself learn the reason.
             Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide shows the reason"
@@ -67,11 +77,52 @@ impl ViewRequest {
     }
 
     /// A resource of the View's catalog, restricted to what the caller sees.
-    pub(super) fn as_seen(&self, resource: Arc<Resource>) -> Arc<Resource> {
-        match &self.consumer {
-            Some(seen) => Arc::new(resource.of_consumer(&seen.consumer)),
-            None => resource,
+    pub(super) fn as_seen(&self, mut resource: Arc<Resource>) -> Arc<Resource> {
+        if let Some(seen) = &self.consumer {
+            resource = Arc::new(resource.of_consumer(&seen.consumer));
         }
+        if let Some(namespaces) = &self.namespaces {
+            resource = Arc::new(resource.within(namespaces));
+        }
+        resource
+    }
+
+    /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels, and the store of
+    /// Namespaces is ready. `whole` is the catalog of the server.
+    pub(super) fn follow_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) {
+        if let Ok(Some(named)) = info.resource() {
+            self.namespaces = followed_namespaces(&self.view, whole, &named.gvr.group, &named.gvr.resource);
+        }
+    }
+
+    /// The namespaces in which the caller needs the permission for a resource, unless the request names one itself.
+    pub(super) fn permission_namespaces(&self, group: &str, resource: &str) -> PermissionNamespaces {
+        permission_namespaces(&self.view, self.namespaces.as_ref(), group, resource)
+    }
+
+    /// Returns an error if the View selects the namespaces of the requested resource by labels, and they are not known.
+    /// `whole` is the catalog of the server.
+    ///
+    /// # Errors
+    /// 429 or 503 while the store of Namespaces is not ready, or is not whole.
+    pub(super) async fn require_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) -> Result<(), ApiError> {
+        let Ok(Some(named)) = info.resource() else { return Ok(()) };
+        let Some(selected) = self.view.selected_namespaces(&named.gvr.group, &named.gvr.resource) else {
+            return Ok(());
+        };
+        if self.namespaces.is_none() {
+            let namespaces = whole.resource(&namespaces()).ok_or_else(|| {
+                ApiError::Unavailable(format!(
+                    "the View {} selects namespaces by labels, and the whole of namespaces is not cached: create the \
+                     FieldCache namespaces, without a scope",
+                    self.view.name()
+                ))
+            })?;
+            let snapshot = read::snapshot(&namespaces.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
+            let shown = states(whole, &named.gvr.group, &named.gvr.resource);
+            self.namespaces = Some(FollowedNamespaces::new(selected, (&namespaces.state, &snapshot), shown));
+        }
+        Ok(())
     }
 
     /// Sets `consumer` to the values of the caller that the View uses; leaves it at `None` if the View uses none.
@@ -127,6 +178,53 @@ impl ViewRequest {
         }
         self.consumer = Some(ResolvedConsumer { consumer, pod });
         Ok(())
+    }
+}
+
+/// The resource of Namespaces.
+fn namespaces() -> Gvr {
+    Gvr::new("", "v1", "namespaces")
+}
+
+/// The namespaces that a View shows of a resource now, if it selects them by labels. `None` if it does not, and also
+/// while the store of Namespaces is not ready. `whole` is the catalog of the server.
+pub(super) fn followed_namespaces(
+    view: &View,
+    whole: &Catalog,
+    group: &str,
+    resource: &str,
+) -> Option<FollowedNamespaces> {
+    let selected = view.selected_namespaces(group, resource)?;
+    // A partial store lacks Namespaces that the selector selects.
+    let state = &whole.resource(&namespaces())?.state;
+    let LoadState::Ready(snapshot) = state.load_state() else { return None };
+    Some(FollowedNamespaces::new(selected, (state, &snapshot), states(whole, group, resource)))
+}
+
+/// The stores of a resource, of all versions.
+fn states(whole: &Catalog, group: &str, resource: &str) -> Arc<[Arc<ResourceState>]> {
+    let is_of = |found: &&Arc<Resource>| found.gvr.group == group && found.gvr.resource == resource;
+    whole.stores().filter(is_of).map(|found| found.state.clone()).collect()
+}
+
+/// The namespaces in which a caller needs the permission for a resource of a View, unless the request names one itself.
+/// `followed` are those that the View selects by labels, if they are known. If they are not, or there are none or too
+/// many, the caller needs the permission in all namespaces.
+pub(super) fn permission_namespaces(
+    view: &View,
+    followed: Option<&FollowedNamespaces>,
+    group: &str,
+    resource: &str,
+) -> PermissionNamespaces {
+    match view.namespaces(group, resource) {
+        ViewNamespaces::All => PermissionNamespaces::All,
+        ViewNamespaces::Named(names) => PermissionNamespaces::Each(names.clone()),
+        ViewNamespaces::Selected(_) => match followed.map(|followed| &*followed.set().names) {
+            Some(names) if (1..=MOST_REVIEWED).contains(&names.len()) => {
+                PermissionNamespaces::AllOrEach(names.to_vec())
+            }
+            Some(_) | None => PermissionNamespaces::All,
+        },
     }
 }
 

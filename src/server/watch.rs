@@ -6,7 +6,7 @@
 //! version. When history no longer reaches back to that version, the body ends and the client resumes or relists. Start
 //! rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] encodes events. [`initial`] finds the
 //! objects of initial events; large ones take turns by [`large`]. [`batch`] is the result of a pull, compressed or not.
-//! [`bookmarks`] has the times of bookmarks.
+//! [`bookmarks`] has the times of bookmarks, and [`view_changes`] ends watches whose View selects other objects.
 
 mod batch;
 mod bookmarks;
@@ -14,6 +14,7 @@ mod initial;
 mod large;
 mod progress;
 mod shape;
+mod view_changes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,6 @@ use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::dispatched_event::DispatchedEvent;
 use crate::registry::event_dispatcher::{MailboxContents, Subscription};
-use crate::registry::followed_pod::FollowedPod;
-use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Change, HistoryCursor, PinnedValue, Snapshot};
 use crate::subscribe::{Transition, transition};
@@ -64,6 +63,7 @@ use initial::{Initial, RemainingInitialEvents, SELECTORS};
 use large::{large_object, next_length};
 use progress::ProgressForwarding;
 use shape::{EventEncoder, Mark, WatchEventType};
+use view_changes::ViewChanges;
 
 /// The work of testing whether a change concerns a watch, and of comparing it with one requirement: as the number of
 /// bytes that could be read in the same time. A turn reads a mebibyte of events, or tests thousands of other changes.
@@ -167,8 +167,7 @@ pub(super) async fn answer(
         lease,
         subscription,
         draining: server.draining.subscribe(),
-        view_ended: resource.view_restriction.as_ref().map(Restriction::ended),
-        pod: context.view.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
+        view_changes: ViewChanges::new(resource, context.view.as_ref()),
         _open: open,
         counted,
         unpaid: UnchargedWork::new(server.limits.seats(), context.user),
@@ -285,10 +284,8 @@ struct Watch {
     lease: AuthorizationLease,
     subscription: Subscription,
     draining: state::Receiver<bool>,
-    /// Becomes true when the View of the watch ends.
-    view_ended: Option<state::Receiver<bool>>,
-    /// The caller's Pod, if the selection uses its labels or claims.
-    pod: Option<Arc<FollowedPod>>,
+    /// What can change the selection of the watch, in a View.
+    view_changes: ViewChanges,
     /// Keeps a store that ends until the watch has read its last changes.
     _open: OpenWatch,
     /// Counts the watch for its user.
@@ -323,7 +320,7 @@ impl Watch {
                 return None;
             }
             // The events so far do not match what the View shows now, so the client must list.
-            if let Some(what) = self.reset_reason() {
+            if let Some(what) = self.view_changes.reason(&self.resource) {
                 if matches!(self.place, Place::Ended) {
                     return None;
                 }
@@ -461,31 +458,25 @@ impl Watch {
         LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
-    /// The reason why the View shows other objects now than when the watch began; `None` if it does not.
-    fn reset_reason(&self) -> Option<&'static str> {
-        // A View of a resource that the source does not serve any more ends with it, after its last events.
-        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.state.departure().is_none() {
-            return Some("the View was changed or deleted");
-        }
-        match self.pod.as_ref().filter(|pod| pod.is_changed()) {
-            Some(pod) if pod.is_without_labels() => Some("the caller's Pod was deleted"),
-            Some(_) => Some("the labels of the caller's Pod changed"),
-            None => None,
-        }
-    }
-
     /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error the
     /// watch stays [`Place::Ended`], after an ERROR event, or without one if the client can simply resume.
     async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
+        let since = self.resource.selected_since();
         let snapshot = match start {
-            Start::Initial { not_older_than: Some(version) } => {
+            Start::Initial { not_older_than } => {
+                let snapshot = match read::reach_selection(&self.resource, snapshot).await {
+                    Ok((snapshot, _)) => snapshot,
+                    Err(NoResponse::Retry | NoResponse::Forward) => return,
+                    Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
+                };
+                let version = not_older_than.unwrap_or_default();
                 match read::not_older_than(&self.resource.state, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
                     Ok(_) | Err(NoResponse::Retry | NoResponse::Forward) => return,
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
                 }
             }
-            Start::Initial { .. } | Start::After(_) | Start::Now => snapshot,
+            Start::After(_) | Start::Now => snapshot,
         };
         let version = snapshot.version();
         self.place = match start {
@@ -497,6 +488,11 @@ impl Watch {
                 }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
+            Start::After(after) if after < since => {
+                let message =
+                    format!("too old resource version: {after} (the View selects other objects since {since})");
+                return self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
+            }
             Start::After(after) => match snapshot.since(after) {
                 // The store may not have reached the version of the client yet.
                 Ok(cursor) => Place::following(cursor, after, after.min(version)),
@@ -735,7 +731,7 @@ impl Watch {
         // If something else must be reported, the next request of the client reports it.
         let is_same =
             matches!(self.resource.state.load_state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
-        if seen < after || !is_same || self.reset_reason().is_some() || self.lease.is_due() {
+        if seen < after || !is_same || self.view_changes.reason(&self.resource).is_some() || self.lease.is_due() {
             return None;
         }
         let mut batch = Batch::default();
@@ -772,22 +768,9 @@ impl Watch {
             None => self.deadline,
         };
         let next = bookmark.min(self.deadline);
-        let view_ended = async {
-            match &mut self.view_ended {
-                Some(ended) if self.resource.state.departure().is_none() => drop(ended.wait_for(|ended| *ended).await),
-                Some(_) | None => std::future::pending().await,
-            }
-        };
-        let pod_changed = async {
-            match &self.pod {
-                Some(pod) => pod.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = self.subscription.changed() => {}
-            () = view_ended => {}
-            () = pod_changed => {}
+            () = self.view_changes.changed(&self.resource) => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
         }

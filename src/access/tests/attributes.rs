@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::access::attributes::{Attributes, RequiredPermissions, ResourceAttributes};
+use crate::access::attributes::{Attributes, PermissionNamespaces, RequiredPermissions, ResourceAttributes};
 use crate::request::info::{LONGEST_SELECTOR, MOST_REQUIREMENTS};
 use crate::request::{Query, RequestInfo};
 use crate::selector::{LabelRequirement, Operator};
@@ -226,10 +226,13 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
 
 #[test]
 fn a_view_of_some_namespaces_needs_permission_in_each() {
-    let namespaces = ["a".to_owned(), "b".to_owned()];
+    let namespaces = |resource: &str| match resource {
+        "pods" => PermissionNamespaces::Each(vec!["a".to_owned(), "b".to_owned()]),
+        _ => PermissionNamespaces::All,
+    };
     let within = |url: &str| -> Vec<String> {
         let request = Arc::new(read("GET", url).unwrap());
-        RequiredPermissions::within(request, |_, resource| if resource == "pods" { &namespaces } else { &[] })
+        RequiredPermissions::within(request, |_, resource| namespaces(resource))
             .iter()
             .map(|attributes| words(&attributes))
             .collect()

@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant, advance};
 use super::admission::{access, peer};
 use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known};
-use crate::access::attributes::Attributes;
+use crate::access::attributes::{Attributes, PermissionNamespaces};
 use crate::access::{
     AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, UnauthenticatedRequest, ViewPermission,
     ViewScope,
@@ -30,23 +30,26 @@ fn cluster(what: &str, review: &Value) -> Says {
         "user" => uses,
         "reader" => about["verb"] != "use",
         "part" => about["namespace"] == "a",
+        "both" => about["namespace"] == "a" || about["namespace"] == "b",
         _ => false,
     })
 }
 
-const KINDS: [&str; 4] = ["missing", "use", "caller", "caller in namespaces"];
+const KINDS: [&str; 5] = ["missing", "use", "caller", "caller in namespaces", "caller in selected namespaces"];
 
 async fn admit(access: &AccessControl, user: &str, path: &str, kind: &str) -> Result<AuthorizedRequest, AccessError> {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
     let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
-    let (none, some) = (Vec::new(), vec!["a".to_owned(), "b".to_owned()]);
-    let everywhere = |_: &str, _: &str| -> &[String] { &none };
-    let within = |_: &str, _: &str| -> &[String] { &some };
+    let some = || vec!["a".to_owned(), "b".to_owned()];
+    let everywhere = |_: &str, _: &str| PermissionNamespaces::All;
+    let within = |_: &str, _: &str| PermissionNamespaces::Each(some());
+    let selected = |_: &str, _: &str| PermissionNamespaces::AllOrEach(some());
     let permitted_by = match kind {
         "use" => ViewPermission::Use,
         "caller" => ViewPermission::Caller(&everywhere),
         "caller in namespaces" => ViewPermission::Caller(&within),
+        "caller in selected namespaces" => ViewPermission::Caller(&selected),
         _ => ViewPermission::Missing,
     };
     let peer = peer(&[]);
@@ -101,6 +104,15 @@ async fn only_ones_own_permissions_make_a_difference() {
         ("reader", "use", Some(unusable), "the same for a View that needs more"),
         ("reader", "caller", None, "whose own permissions suffice"),
         ("part", "caller in namespaces", Some("at the cluster scope: and cannot use"), "in one of two"),
+        (
+            "user",
+            "caller in selected namespaces",
+            Some("in the namespace \"a\""),
+            "the first of those that are selected",
+        ),
+        ("reader", "caller in selected namespaces", None, "all namespaces include those that are selected"),
+        ("part", "caller in selected namespaces", Some("at the cluster scope: and cannot use"), "in one of two, too"),
+        ("both", "caller in selected namespaces", None, "in each of those that are selected"),
     ];
     for (user, kind, expected, why) in rows {
         let answer = admit(&access, user, "/api/v1/pods", kind).await;

@@ -8,24 +8,11 @@ use anyhow::{Context, anyhow, bail};
 use super::arguments::{ObjectName, TreeArguments};
 use super::owner::{missing, owner_of};
 use crate::dependents::document::{API_VERSION, KIND, OwnerMetadata};
-use crate::dependents::{
-    Dependent, DependentsDocument, NamespacePermissions, SearchScope, SearchedStore, WalkOptions, preferred, walk,
-};
-use crate::model::{Gvr, Scope};
+use crate::dependents::{Dependent, DependentsDocument, SearchScope, SearchedStore, WalkOptions, preferred, walk};
+use crate::model::Scope;
 use crate::registry::Catalog;
 use crate::runtime::resource_name::Names;
 use crate::runtime::source::{self, SourceOptions};
-
-/// A user who can read the folder may read all of it.
-struct AllPermitted;
-
-impl NamespacePermissions for AllPermitted {
-    type Error = Infallible;
-
-    async fn may_list(&self, _: &Gvr, _: &str) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
 
 /// An object of the folder, and its dependents. `namespace` is that of the object, if it has one.
 ///
@@ -64,9 +51,10 @@ async fn in_catalog(
     let stored = snapshot.get(&key).ok_or_else(|| missing(folder, &resource.gvr, resource.scope, name, namespace))?;
     let owner = owner_of(&stored.json(), &resource.gvr, &resource.kind);
     let owner = owner.ok_or_else(|| anyhow!("{folder}: {key} has no metadata.uid"))?;
+    // A user who can read the folder may read all of it.
     let stores: Vec<SearchedStore> =
         preferred(catalog).into_iter().map(|resource| SearchedStore { resource, scope: SearchScope::All }).collect();
-    let Ok(found) = walk(&stores, &owner.uid, WalkOptions::default(), &AllPermitted).await;
+    let Ok(found) = walk(&stores, &owner.uid, WalkOptions::default(), |_| Ok::<(), Infallible>(())).await;
     let document = DependentsDocument {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),

@@ -156,6 +156,59 @@ fn views_select_cached_resources_by_existing_fields() {
 }
 
 #[test]
+fn views_select_namespaces_whose_labels_are_cached() {
+    let by_team = json!({"matchLabels": {"team": "x"}});
+    let invalid = json!({"matchLabels": {"-": "x"}});
+    let place = "spec.resources[0].namespaceSelector";
+    let rows = [
+        (json!({"resource": "pods", "namespaceSelector": by_team}), true, None, "the labels of cached Namespaces"),
+        (json!({"resource": "pods", "namespaceSelector": {}}), false, None, "no restriction"),
+        (
+            json!({"resource": "pods", "namespaceSelector": by_team}),
+            false,
+            Some((SpecErrorReason::NotCached, place.to_owned())),
+            "Namespaces are not cached",
+        ),
+        (
+            json!({"resource": "pods", "namespaceSelector": by_team, "namespaces": ["a"]}),
+            true,
+            Some((SpecErrorReason::InvalidSelector, place.to_owned())),
+            "two restrictions of namespaces",
+        ),
+        (
+            json!({"resource": "namespaces", "namespaceSelector": by_team}),
+            true,
+            Some((SpecErrorReason::InvalidSelector, place.to_owned())),
+            "Namespaces have labels of their own",
+        ),
+        (
+            json!({"resource": "nodes", "namespaceSelector": by_team}),
+            true,
+            Some((SpecErrorReason::InvalidSelector, place.to_owned())),
+            "a resource without namespaces",
+        ),
+        (
+            json!({"resource": "pods", "namespaceSelector": invalid}),
+            true,
+            Some((SpecErrorReason::InvalidSelector, format!("{place}.matchLabels"))),
+            "an invalid label",
+        ),
+    ];
+    for (shown, are_cached, expected, why) in rows {
+        let shown_of = |_: &str, resource: &str| match resource {
+            "pods" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
+            "nodes" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Node")),
+            "namespaces" if are_cached => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Namespace")),
+            _ => CacheLookup::NotCached,
+        };
+        let spec: ViewSpec = serde_json::from_value(json!({"resources": [shown]})).unwrap();
+        let problems = accept::view(&spec, &shown_of);
+        let found = problems.iter().map(|problem| (problem.reason, problem.place.clone())).collect::<Vec<_>>();
+        assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{why}: {problems:?}");
+    }
+}
+
+#[test]
 fn a_view_of_a_resource_that_is_not_there_says_so_and_names_those_that_are() {
     let message = |others: &[&str]| {
         let others: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();

@@ -23,14 +23,10 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::{Offer, Protobuf, negotiate};
 use kind::GVR;
-use permitted::CallerPermissions;
+use permitted::{CallerPermissions, WalkMemory};
 
 /// The longest uid of an owner, in bytes. An API server makes uids of 36 characters.
 const LONGEST_UID: usize = 1_024;
-
-/// The memory of a walk in progress for which a request must have room, in bytes. The document counts when it is
-/// complete.
-const HELD: u64 = 1 << 20;
 
 /// Responds with the dependents of an owner.
 ///
@@ -58,15 +54,15 @@ pub(super) async fn answer(
         return Err(ApiError::BadRequest(format!("a uid has at most {LONGEST_UID} characters")));
     }
     let is_recursive = context.info.query.optional_flag("recursive").unwrap_or(true);
-    let _held = server.limits.unread().admit(context.user, HELD).map_err(ApiError::Limited)?;
     let namespace = address.namespace.as_deref();
     let catalog = server.registry.catalog();
     let chosen = stores::choose(server, &catalog, namespace).await;
     let permissions = CallerPermissions::of(server, context)?;
     let (searched, refused) = permissions.restrict(chosen.stores, namespace).await?;
+    let mut memory = WalkMemory::begin(context.limits, context.user)?;
     let options = WalkOptions::default();
     let options = if is_recursive { options } else { WalkOptions { levels: 1, ..options } };
-    let FoundDependents { dependents, truncated } = walk(&searched, owner, options, &permissions).await?;
+    let FoundDependents { dependents, truncated } = walk(&searched, owner, options, |bytes| memory.hold(bytes)).await?;
     context.record.record_access(AccessPath::Index);
     let metadata = OwnerMetadata { name: owner.clone(), namespace: namespace.unwrap_or_default().to_owned() };
     let found = DependentsDocument {

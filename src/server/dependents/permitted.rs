@@ -1,7 +1,7 @@
-//! Which dependents a caller may see: those of resources that it may list, in the namespaces where it may list them.
+//! Which dependents a caller may see: those of resources that it may list in all of the searched namespaces.
 //!
-//! Each decision is that of a list of the resource, without selectors. The resources that a caller may not list in all
-//! searched namespaces are the same whatever the owner is, so naming them reveals nothing about dependents. Without
+//! Each decision is that of a list of the resource, without selectors. It does not depend on the owner, so the decisions
+//! and their number reveal nothing about dependents. For a single namespace, a caller sends a request for it. Without
 //! authentication, every client has the permissions of the source.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -9,8 +9,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use crate::access::attributes::Attributes;
 use crate::access::authorization::Decision;
 use crate::access::{AccessControl, AccessError, Identity};
-use crate::dependents::{NamespacePermissions, SearchScope, SearchedStore};
-use crate::model::{Gvr, Scope};
+use crate::dependents::SearchedStore;
+use crate::flow_control::Limits;
+use crate::flow_control::user::{User, UserShare};
+use crate::model::Gvr;
 use crate::server::context::RequestContext;
 use crate::server::state::ServerState;
 use crate::wire::api_error::ApiError;
@@ -73,18 +75,44 @@ impl<'c> CallerPermissions<'c> {
                 continue;
             }
             refused.push(store.resource.gvr.clone());
-            if namespace.is_none() && store.resource.scope == Scope::Namespaced {
-                searched.push(SearchedStore { scope: SearchScope::Permitted, ..store });
-            }
         }
         Ok((searched, refused))
     }
 }
 
-impl NamespacePermissions for CallerPermissions<'_> {
-    type Error = ApiError;
+/// The size of the steps in which memory is counted, in bytes.
+const STEP: u64 = 1 << 20;
 
-    async fn may_list(&self, gvr: &Gvr, namespace: &str) -> Result<bool, ApiError> {
-        self.may_list_in(gvr, namespace).await
+/// How many times the memory of its dependents a response takes: the dependents, the document, which is up to twice as
+/// long as its dependents, and its buffer, which grows in steps.
+const HELD_TIMES: u64 = 4;
+
+/// The memory of a walk, which counts for its user.
+pub(super) struct WalkMemory<'c> {
+    limits: &'c Limits,
+    user: &'c User,
+    held: Vec<UserShare>,
+}
+
+impl<'c> WalkMemory<'c> {
+    /// The memory of a walk for this user, with room for small results.
+    ///
+    /// # Errors
+    /// 429 when the unread responses of the user hold as much as they may.
+    pub(super) fn begin(limits: &'c Limits, user: &'c User) -> Result<WalkMemory<'c>, ApiError> {
+        let mut memory = WalkMemory { limits, user, held: Vec::new() };
+        memory.hold(0)?;
+        Ok(memory)
+    }
+
+    /// Holds the memory of a response whose dependents take this many bytes.
+    ///
+    /// # Errors
+    /// 429 when the unread responses of the user hold as much as they may.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), ApiError> {
+        while (self.held.len() as u64) * STEP < STEP + HELD_TIMES * bytes as u64 {
+            self.held.push(self.limits.unread().admit(self.user, STEP).map_err(ApiError::Limited)?);
+        }
+        Ok(())
     }
 }

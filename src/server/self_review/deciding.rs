@@ -222,7 +222,9 @@ impl<'a> Decider<'a> {
         let Some(authorized) = &self.context.authorized else {
             return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
         };
-        authorize::denied(access, &authorized.identity, &self.view, attributes).await.map_err(ApiError::Access)
+        let whole = self.server.registry.catalog();
+        let denied = authorize::denied(access, &authorized.identity, (&self.view, &whole), attributes).await;
+        denied.map_err(ApiError::Access)
     }
 
     /// The resource of these attributes, if the View serves it. An empty version or `*` means any version.
@@ -276,7 +278,12 @@ impl<'a> Decider<'a> {
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    view: Some(ViewRequest { view: self.view.clone(), prefix: String::new(), consumer: None }),
+                    view: Some(ViewRequest {
+                        view: self.view.clone(),
+                        prefix: String::new(),
+                        consumer: None,
+                        namespaces: None,
+                    }),
                     authorized: self.context.authorized.clone(),
                     ..*self.context
                 };

@@ -76,6 +76,9 @@ async fn expressions_work_with_selectors_pages_and_counts() {
     let counted = fixture.get_with(&counted, &[("accept", FACETS)]).await;
     assert_eq!(counted.json()["total"], 3);
     assert!(counted.header("warning").contains("failed for 1 objects"), "{}", counted.header("warning"));
+    let failing = format!("{ALL_SHIRTS}{}", query("{'a': true}[self.spec.color + '\\r\\n']"));
+    let warning = fixture.get(&failing).await.header("warning").to_owned();
+    assert!(warning.contains("celSelector failed for 4 objects"), "control characters in an error: {warning}");
     let sorted = format!("{ALL_SHIRTS}{}&sortBy=-spec.size", query("has(self.spec.size) && self.spec.size > 0"));
     assert_eq!(fixture.get(&sorted).await.names(), ["b/x", "a/y", "a/x"]);
 }

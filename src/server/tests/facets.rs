@@ -208,7 +208,7 @@ async fn facets_through_a_view_count_what_it_shows() {
     let part = ViewPart {
         group: "stable.example.com".to_owned(),
         resource: "shirts".to_owned(),
-        namespaces: vec!["a".to_owned(), "ab".to_owned()],
+        namespaces: vec!["a".to_owned(), "ab".to_owned()].into(),
         fields: vec![FieldExpression { key: "spec.color".to_owned(), operator: Operator::In(vec!["blue".to_owned()]) }],
         prune: Prune::new([".spec.size"]).unwrap().into(),
         ..ViewPart::default()

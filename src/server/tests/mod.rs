@@ -24,6 +24,7 @@ mod indent;
 mod limits;
 mod list;
 mod listen;
+mod namespaces;
 mod nested;
 mod offered;
 mod operators;

@@ -52,7 +52,7 @@ fn fixture() -> Fixture {
     let part = |resource: &str, namespaces: &[&str]| ViewPart {
         group: "stable.example.com".to_owned(),
         resource: resource.to_owned(),
-        namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+        namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
         ..ViewPart::default()
     };
     let definition = |rights| ViewDefinition {

@@ -25,7 +25,7 @@ fn blue() -> ViewPart {
     ViewPart {
         group: "stable.example.com".to_owned(),
         resource: "shirts".to_owned(),
-        namespaces: vec!["a".to_owned(), "ab".to_owned()],
+        namespaces: vec!["a".to_owned(), "ab".to_owned()].into(),
         fields: vec![FieldExpression { key: "spec.color".to_owned(), operator }],
         ..ViewPart::default()
     }

@@ -93,7 +93,7 @@ async fn what_is_not_shown_decides_nothing() {
     let mut fixture = Fixture::new();
     let part = |namespaces: &[&str], prune: &[&str]| ViewPart {
         resource: "pods".to_owned(),
-        namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+        namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
         prune: Prune::new(prune.iter().copied()).unwrap().into(),
         ..ViewPart::default()
     };

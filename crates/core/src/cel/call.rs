@@ -3,22 +3,20 @@
 //! Conversions, times, quantities and optionals are here; functions of texts, lists and addresses have files of their
 //! own.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use regex::Regex;
 
 use super::failure::{EvalError, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
 use super::named_format::NamedFormat;
 use super::operate::is_same;
+use super::pattern::Pattern;
 use super::quantity::Quantity;
 use super::semver::Semver;
 use super::time::{self, Timestamp};
 use super::url::Url;
 use super::value::Evaluated;
-use super::value::{CelValue, ListValue, Map, MapKey, Text};
+use super::value::{BuiltEntry, CelValue, ListValue, Map, MapKey, Text};
 use super::{lists, net, strings, text_format};
 
 /// Evaluates a function. `arguments` has the target first; `compiled` is the pattern if it is a literal.
@@ -26,7 +24,7 @@ pub(super) fn call<'a>(
     meter: &mut CostMeter,
     function: Function,
     arguments: &[CelValue<'a>],
-    compiled: Option<&Regex>,
+    compiled: Option<&Pattern>,
 ) -> Evaluated<'a> {
     use Function as F;
     match (function, arguments) {
@@ -52,6 +50,12 @@ pub(super) fn call<'a>(
             F::Quantity | F::IsQuantity | F::Ip | F::IsIp | F::IsCanonicalIp | F::Cidr | F::IsCidr,
             [CelValue::Text(text)],
         ) => {
+            // Most of the time is that of constants: divisions of 128 bits, and a text that is made to be compared.
+            meter.charge(match function {
+                F::Quantity | F::IsQuantity => 16,
+                F::IsCanonicalIp => 8,
+                _ => 4,
+            })?;
             meter.read(text.len().max(1))?;
             parse(function, text)
         }
@@ -91,7 +95,7 @@ pub(super) fn call<'a>(
             call_optional(function, optional.as_deref(), rest)
         }
         (_, [CelValue::Timestamp(time), rest @ ..]) => {
-            meter.charge(1)?;
+            meter.charge(2)?;
             call_time(function, *time, rest)
         }
         (_, [CelValue::Duration(duration)]) => {
@@ -99,7 +103,8 @@ pub(super) fn call<'a>(
             call_duration(function, *duration)
         }
         (_, [CelValue::Quantity(quantity), rest @ ..]) => {
-            meter.charge(1)?;
+            // The parts of an integer take divisions of 128 bits.
+            meter.charge(4)?;
             call_quantity(function, *quantity, rest)
         }
         (_, [CelValue::Ip(address), rest @ ..]) => {
@@ -107,7 +112,10 @@ pub(super) fn call<'a>(
             net::call_ip(function, *address, rest)
         }
         (_, [CelValue::Cidr(address, bits), rest @ ..]) => {
-            meter.charge(2)?;
+            meter.charge(4)?;
+            if let [CelValue::Text(text)] = rest {
+                meter.read(text.len())?;
+            }
             net::call_cidr(function, *address, *bits, rest)
         }
         _ => no_overload(),
@@ -121,15 +129,14 @@ fn free<'a>(meter: &mut CostMeter, value: CelValue<'a>) -> Evaluated<'a> {
 }
 
 fn size<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
-    let (count, work) = match of {
+    meter.charge(1)?;
+    let count = match of {
         CelValue::Text(text) => return strings::size(meter, text).map(CelValue::Int),
-        CelValue::Bytes(bytes) => (bytes.len(), 0),
-        CelValue::List(list) => list.count(),
-        CelValue::Map(map) => map.count(),
+        CelValue::Bytes(bytes) => bytes.len(),
+        CelValue::List(list) => list.count(meter)?,
+        CelValue::Map(map) => map.count(meter)?,
         _ => return no_overload(),
     };
-    meter.charge(1)?;
-    meter.pass(work)?;
     Ok(CelValue::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
@@ -164,13 +171,20 @@ fn is_zero(value: &CelValue<'_>) -> bool {
 const ABOVE_INT: f64 = 9_223_372_036_854_775_808.0;
 const ABOVE_UINT: f64 = 18_446_744_073_709_551_616.0;
 
+/// The cost of writing a number, a time or an address as a text.
+const WRITE: u64 = 8;
+
 /// The conversions to numbers, text, bytes and booleans.
 fn convert<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> Evaluated<'a> {
     use Function as F;
     meter.charge(1)?;
     let overflow = |kind| Err(EvalError::Overflow(kind).into());
-    if let CelValue::Text(text) = of {
-        meter.read(text.len())?;
+    match (function, of) {
+        (F::ToDouble, CelValue::Text(text)) => meter.parse_number(text.len())?,
+        (_, CelValue::Text(text)) => meter.read(text.len())?,
+        // Numbers and times are written with the formatting of the library.
+        (F::ToText, of) if !matches!(of, CelValue::Bytes(_) | CelValue::Bool(_)) => meter.charge(WRITE)?,
+        _ => {}
     }
     match (function, of) {
         (F::ToInt, CelValue::Int(_))
@@ -263,14 +277,20 @@ fn convert_to_time<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<
     match (function, of) {
         (F::ToTimestamp, CelValue::Timestamp(_)) | (F::ToDuration, CelValue::Duration(_)) => Ok(of.clone()),
         (F::ToTimestamp, CelValue::Int(seconds)) => Timestamp::new(*seconds, 0).map(CelValue::Timestamp),
-        (F::ToTimestamp, CelValue::Text(text)) => match time::parse_timestamp(text) {
-            Some(time) => Ok(CelValue::Timestamp(time)),
-            None => unreadable(text, "google.protobuf.Timestamp"),
-        },
-        (F::ToDuration, CelValue::Text(text)) => match time::parse_duration(text) {
-            Some(duration) => Ok(CelValue::Duration(duration)),
-            None => unreadable(text, "google.protobuf.Duration"),
-        },
+        (F::ToTimestamp, CelValue::Text(text)) => {
+            meter.parse_timestamp(text.len())?;
+            match time::parse_timestamp(text) {
+                Some(time) => Ok(CelValue::Timestamp(time)),
+                None => unreadable(text, "google.protobuf.Timestamp"),
+            }
+        }
+        (F::ToDuration, CelValue::Text(text)) => {
+            meter.parse_duration(text.len())?;
+            match time::parse_duration(text) {
+                Some(duration) => Ok(CelValue::Duration(duration)),
+                None => unreadable(text, "google.protobuf.Duration"),
+            }
+        }
         _ => no_overload(),
     }
 }
@@ -326,13 +346,14 @@ fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluat
         F::Port => url.port(),
         F::EscapedPath => &url.path,
         F::UrlQuery => {
-            let mut entries = BTreeMap::new();
+            let mut entries = Vec::new();
             for (key, values) in url.query() {
                 meter.make_values(1 + values.len())?;
-                let values = CelValue::list(values.into_iter().map(CelValue::text).collect());
-                entries.insert(MapKey::Text(key.clone().into()), (CelValue::text(key), values));
+                let value = CelValue::list(values.into_iter().map(CelValue::text).collect());
+                let key: Text<'a> = key.into();
+                entries.push(BuiltEntry { sorted: MapKey::Text(key.clone()), key: CelValue::Text(key), value });
             }
-            return Ok(CelValue::Map(Map::Built(Arc::new(entries))));
+            return Ok(CelValue::Map(Map::build(entries, meter)?));
         }
         _ => return no_overload(),
     }))

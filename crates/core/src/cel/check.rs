@@ -7,15 +7,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use regex::Regex;
-
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
 use super::function::{Function, NoOverload, is_global, resolve};
 use super::lex::excerpt;
-use super::text_format::{ClauseKind, FormatPart};
+use super::pattern::{self, ParsedPattern, Pattern};
+use super::text_format::{self, ClauseKind, FormatPart};
+use super::time;
 use super::types::{CelType, MapType, ObjectType};
-use super::{pattern, text_format, time};
 
 /// What the check found out about a node.
 #[derive(Clone, Debug)]
@@ -37,8 +36,10 @@ pub(super) enum Meaning {
     Type(&'static str),
     /// The key of a member, if it is not the name in the expression.
     Key(Arc<str>),
+    /// A list literal whose elements are literals too.
+    Literals,
     /// A function, with its target as the first argument if `has_target`.
-    Call { function: Function, has_target: bool, pattern: Option<Regex> },
+    Call { function: Function, has_target: bool, pattern: Option<Pattern> },
 }
 
 /// The name of the variable that holds the object.
@@ -50,7 +51,14 @@ pub(super) const SELF: &str = "self";
 /// An unknown name, types that do not fit, or an invalid pattern or time.
 pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, CelError> {
     let unchecked = CheckedNode { kind: CelType::Dyn, meaning: Meaning::None };
-    let mut checker = Checker { ast, object, variables: Vec::new(), formats: 0, checked: vec![unchecked; ast.len()] };
+    let mut checker = Checker {
+        ast,
+        object,
+        variables: Vec::new(),
+        formats: 0,
+        checked: vec![unchecked; ast.len()],
+        patterns: pattern::MAX_STATES_TOGETHER,
+    };
     let kind = checker.kind(ast.root)?;
     if !matches!(kind, CelType::Bool | CelType::Dyn) {
         return Err(checker.error(ast.root, format!("must evaluate to bool, but evaluates to {kind}")));
@@ -66,6 +74,8 @@ struct Checker<'a> {
     /// The number of calls of `format` around.
     formats: usize,
     checked: Vec<CheckedNode>,
+    /// The work of compiling further literal patterns, in states.
+    patterns: u64,
 }
 
 /// The types that are values too, by name.
@@ -127,7 +137,7 @@ impl Checker<'_> {
             }
             Expr::Index { of, key, is_optional } => self.index(id, *of, *key, *is_optional),
             Expr::Call { function, target, arguments } => self.call(id, function, *target, arguments),
-            Expr::List(elements) => self.list(elements),
+            Expr::List(elements) => self.list(id, elements),
             Expr::Map(entries) => self.map(entries),
             Expr::Not(of) => {
                 self.operand_of(id, "!_", *of)?;
@@ -286,7 +296,12 @@ impl Checker<'_> {
         Ok(if is_optional || was_optional { optional_of(kind) } else { kind })
     }
 
-    fn list(&mut self, elements: &[(ExprId, bool)]) -> Result<CelType, CelError> {
+    fn list(&mut self, id: ExprId, elements: &[(ExprId, bool)]) -> Result<CelType, CelError> {
+        let ast = self.ast;
+        if elements.iter().all(|(element, is_optional)| !is_optional && matches!(ast.expr(*element), Expr::Literal(_)))
+        {
+            self.mean(id, Meaning::Literals);
+        }
         let mut joined: Option<CelType> = None;
         for (element, is_optional) in elements {
             let kind = self.entry(*element, *is_optional)?;
@@ -527,14 +542,15 @@ impl Checker<'_> {
 
     /// Checks literal arguments that have a syntax of their own, and compiles a literal pattern.
     fn literals(
-        &self,
+        &mut self,
         function: Function,
         target: Option<ExprId>,
         arguments: &[ExprId],
-    ) -> Result<Option<Regex>, CelError> {
+    ) -> Result<Option<Pattern>, CelError> {
+        let ast = self.ast;
         let text = |index: usize| {
             let id = target.iter().chain(arguments).nth(index)?;
-            match self.ast.expr(*id) {
+            match ast.expr(*id) {
                 Expr::Literal(CelLiteral::Text(text)) => Some((*id, text)),
                 _ => None,
             }
@@ -542,7 +558,7 @@ impl Checker<'_> {
         match function {
             Function::Matches | Function::Find | Function::FindAll => {
                 let Some((id, text)) = text(1) else { return Ok(None) };
-                let compiled = pattern::compile(text);
+                let compiled = self.compile_pattern(text);
                 compiled.map(Some).map_err(|error| self.error(id, format!("invalid matches argument: {error}")))
             }
             Function::ToTimestamp => match text(0) {
@@ -559,6 +575,22 @@ impl Checker<'_> {
             },
             _ => Ok(None),
         }
+    }
+}
+
+impl Checker<'_> {
+    /// Compiles a literal pattern.
+    ///
+    /// # Errors
+    /// The pattern is invalid, or too large, or too large together with those before.
+    fn compile_pattern(&mut self, text: &str) -> Result<Pattern, String> {
+        let parsed = ParsedPattern::parse(text)?;
+        let Some(left) = self.patterns.checked_sub(parsed.work()) else {
+            let pattern = super::lex::excerpt(text);
+            return Err(format!("the patterns of the expression are too large together, with {pattern:?}"));
+        };
+        self.patterns = left;
+        parsed.compile()
     }
 }
 

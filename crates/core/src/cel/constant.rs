@@ -10,6 +10,7 @@ use super::error::CelError;
 use super::eval::Evaluator;
 use super::failure::Failure;
 use super::function::Function;
+use super::meter::CostMeter;
 use super::value::CelValue;
 
 /// The limit of cost for all constant parts of an expression. Parts above it are left to the evaluation.
@@ -27,7 +28,7 @@ pub(super) fn check(ast: &Ast, checked: &[CheckedNode]) -> Result<(), CelError> 
         let is_constant = |id: &ExprId| constant[id.index()];
         let error = |message| CelError::at(&ast.text, ast.node(id).position, message);
         let mut evaluate = |id| {
-            let mut evaluator = Evaluator::new(ast, checked, CelValue::Null, left);
+            let mut evaluator = Evaluator::new(ast, checked, CelValue::Null, CostMeter::new(left.into()));
             let result = evaluator.constant(id);
             left = left.saturating_sub(evaluator.meter.spent());
             result

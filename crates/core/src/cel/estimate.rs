@@ -12,8 +12,10 @@ use super::check::Meaning;
 use super::eval::ROUND_COST;
 use super::function::Function;
 use super::lex::excerpt;
+use super::meter::SCANNED;
 use super::plan::{Indexed, Step};
 use super::program::CelProgram;
+use super::strings::{compile_cost, match_cost};
 use super::types::CelType;
 
 /// The number of elements or entries of a list or map without a bound in the schema.
@@ -124,6 +126,14 @@ impl Estimator<'_> {
         }
     }
 
+    /// The cost of scanning a value of the object when it is read.
+    fn scan(&self, id: ExprId) -> u64 {
+        match self.program.checked[id.index()].kind {
+            CelType::Text { .. } | CelType::Dyn => self.length(id) / SCANNED as u64,
+            _ => 0,
+        }
+    }
+
     /// The cost of a node and those below it.
     fn cost(&mut self, id: ExprId) -> u64 {
         let cost = self.cost_of(id);
@@ -141,9 +151,10 @@ impl Estimator<'_> {
         match ast.expr(id) {
             Expr::Literal(_) => 0,
             Expr::Name(_) => 1,
-            Expr::Select { of, .. } | Expr::Not(of) | Expr::Negate(of) => self.cost(*of).saturating_add(1),
+            Expr::Select { of, .. } => self.cost(*of).saturating_add(1 + self.scan(id)),
+            Expr::Not(of) | Expr::Negate(of) => self.cost(*of).saturating_add(1),
             Expr::Has { of, .. } => self.cost(*of),
-            Expr::Index { of, key, .. } => self.sum([*of, *key]).saturating_add(1),
+            Expr::Index { of, key, .. } => self.sum([*of, *key]).saturating_add(1 + self.scan(id)),
             Expr::List(elements) => self.sum(elements.iter().map(|(element, _)| *element)).saturating_add(10),
             Expr::Map(entries) => {
                 self.sum(entries.iter().flat_map(|(key, value, _)| [*key, *value])).saturating_add(30)
@@ -182,10 +193,13 @@ impl Estimator<'_> {
     fn call_cost(&self, id: ExprId, arguments: &[ExprId]) -> u64 {
         let size = |index: usize| arguments.get(index).map_or(1, |argument| self.size(*argument));
         let length = |index: usize| arguments.get(index).map_or(1, |argument| self.length(*argument));
-        let Meaning::Call { function, .. } = &self.program.checked[id.index()].meaning else { return 1 };
+        let Meaning::Call { function, pattern, .. } = &self.program.checked[id.index()].meaning else { return 1 };
         match function {
             Function::Matches | Function::Find | Function::FindAll => {
-                length(0).saturating_add(1).div_ceil(10).saturating_mul(length(1).div_ceil(4).max(1))
+                // A pattern that is not a literal has perhaps a state for each character.
+                let states = pattern.as_ref().map_or_else(|| length(1), |pattern| pattern.size);
+                let compile = if pattern.is_some() { 0 } else { compile_cost(states) };
+                match_cost(length(0), states).saturating_add(compile)
             }
             Function::SetsContains | Function::SetsIntersects => size(0).saturating_mul(size(1)),
             Function::SetsEquivalent => size(0).saturating_mul(size(1)).saturating_mul(2),

@@ -3,7 +3,6 @@
 //! Errors are values of the language: `false && error` is false, and `error && false` is too. The same holds for `||`,
 //! `all` and `exists`. All other operators and functions fail if one of their operands does.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ast::{Ast, CelLiteral, Expr, ExprId, FoldKind};
@@ -16,7 +15,7 @@ use super::meter::CostMeter;
 use super::operate::{binary, is_same, member};
 use super::types::CelType;
 use super::value::Evaluated;
-use super::value::{CelValue, Elements, Map, MapKey, Text};
+use super::value::{BuiltEntry, CelValue, Map, MapEntry, MapKey, Text, UnreadValue};
 
 /// The cost of a list literal and of a map literal (cel-go `common/cost.go`).
 const LIST_COST: u64 = 10;
@@ -38,8 +37,13 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(ast: &'a Ast, checked: &'a [CheckedNode], object: CelValue<'a>, limit: u64) -> Evaluator<'a> {
-        Evaluator { ast, checked, object, variables: Vec::new(), meter: CostMeter::new(limit), over: None }
+    pub(super) fn new(
+        ast: &'a Ast,
+        checked: &'a [CheckedNode],
+        object: CelValue<'a>,
+        meter: CostMeter,
+    ) -> Evaluator<'a> {
+        Evaluator { ast, checked, object, variables: Vec::new(), meter, over: None }
     }
 
     /// Evaluates the whole expression, which must be a boolean.
@@ -66,6 +70,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a node. The tree has at most [`super::parse::MAX_LEVELS`] levels, which bounds the recursion.
     fn value(&mut self, id: ExprId) -> Evaluated<'a> {
         let ast = self.ast;
+        self.meter.node()?;
         match ast.expr(id) {
             Expr::Literal(literal) => Ok(literal_value(literal)),
             Expr::Name(_) => self.name(id),
@@ -86,10 +91,11 @@ impl<'a> Evaluator<'a> {
             Expr::And(operands) => self.logical(operands, false),
             Expr::Or(operands) => self.logical(operands, true),
             Expr::Binary(operator, left, right) => {
-                if let (super::ast::BinaryOperator::In, Expr::List(elements)) = (operator, ast.expr(*right))
-                    && let Some(found) = self.in_literals(*left, elements)
+                if let (super::ast::BinaryOperator::In, Expr::List(elements), Meaning::Literals) =
+                    (operator, ast.expr(*right), &self.checked[right.index()].meaning)
                 {
-                    return found;
+                    let result = self.in_literals(*left, elements);
+                    return self.note(id, result);
                 }
                 let left = self.value(*left)?;
                 let right = self.value(*right)?;
@@ -132,7 +138,7 @@ impl<'a> Evaluator<'a> {
             Meaning::Object => Ok(self.object.clone()),
             Meaning::Variable(index) => self.variables.get(*index).cloned().map_or_else(no_overload, Ok),
             Meaning::Type(name) => Ok(CelValue::Type(name)),
-            Meaning::None | Meaning::Key(_) | Meaning::Call { .. } => no_overload(),
+            Meaning::None | Meaning::Key(_) | Meaning::Literals | Meaning::Call { .. } => no_overload(),
         }
     }
 
@@ -183,9 +189,8 @@ impl<'a> Evaluator<'a> {
                     Some(MapKey::Int(index)) => i64::try_from(index).unwrap_or(-1),
                     _ => return no_overload(),
                 };
-                let (found, work) = list.get(index);
-                self.meter.pass(work)?;
-                let found = found.transpose()?;
+                let found = list.get(index, &mut self.meter)?;
+                let found = found.map(|found| found.read(&mut self.meter)).transpose()?;
                 if found.is_none() && !is_optional {
                     return Err(EvalError::OutOfBounds(index).into());
                 }
@@ -211,12 +216,11 @@ impl<'a> Evaluator<'a> {
             target => target,
         };
         match target {
-            CelValue::Map(Map::Json(json)) => {
-                let (found, work) = json.find(self.key_of(id, field));
-                self.meter.pass(work)?;
-                Ok(CelValue::Bool(found.is_present()))
+            CelValue::Map(map) => {
+                let Some(key) = key.as_key() else { return no_overload() };
+                // The value itself is not read.
+                Ok(CelValue::Bool(map.get(&key, &mut self.meter)?.is_some()))
             }
-            CelValue::Map(map) => Ok(CelValue::Bool(member(&mut self.meter, &map, &key)?.is_some())),
             CelValue::List(_) => no_overload(),
             // As in cel-go, a value without members has none of this name.
             _ => Ok(CelValue::Bool(false)),
@@ -253,31 +257,22 @@ impl<'a> Evaluator<'a> {
         failure.map_or(Ok(CelValue::Bool(!deciding)), Err)
     }
 
-    /// `left in [literals]` without making the list; `None` if an element is not a literal.
-    fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Option<Evaluated<'a>> {
+    /// `left in [literals]` without making the list.
+    fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Evaluated<'a> {
         let ast = self.ast;
+        self.meter.charge(LIST_COST)?;
         if elements.is_empty() {
             // As in cel-go, which does not evaluate the left side then.
-            return Some(Ok(CelValue::Bool(false)));
+            return Ok(CelValue::Bool(false));
         }
-        let literal = |(element, is_optional): &(ExprId, bool)| match ast.expr(*element) {
-            Expr::Literal(literal) if !is_optional => Some(literal),
-            _ => None,
-        };
-        if !elements.iter().all(|element| literal(element).is_some()) {
-            return None;
-        }
-        let left = match self.meter.charge(LIST_COST).and_then(|()| self.value(left)) {
-            Ok(left) => left,
-            Err(failure) => return Some(Err(failure)),
-        };
-        for literal in elements.iter().filter_map(literal) {
-            match is_same(&mut self.meter, &left, &literal_value(literal)) {
-                Ok(false) => {}
-                result => return Some(result.map(CelValue::Bool)),
+        let left = self.value(left)?;
+        for (element, _) in elements {
+            let Expr::Literal(literal) = ast.expr(*element) else { return no_overload() };
+            if is_same(&mut self.meter, &left, &literal_value(literal))? {
+                return Ok(CelValue::Bool(true));
             }
         }
-        Some(Ok(CelValue::Bool(false)))
+        Ok(CelValue::Bool(false))
     }
 
     /// The content of an optional element; `None` if it has none.
@@ -302,13 +297,13 @@ impl<'a> Evaluator<'a> {
     fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Evaluated<'a> {
         self.meter.charge(MAP_COST)?;
         self.meter.make_values(entries.len())?;
-        let mut built = BTreeMap::new();
+        let mut built = Vec::with_capacity(entries.len());
         for (key, value, is_optional) in entries {
             let key = self.value(*key)?;
             let Some(value) = self.entry(*value, *is_optional)? else { continue };
             insert(&mut built, key, value)?;
         }
-        Ok(CelValue::Map(Map::Built(Arc::new(built))))
+        Ok(CelValue::Map(Map::build(built, &mut self.meter)?))
     }
 
     fn call(&mut self, id: ExprId, target: Option<ExprId>, arguments: &[ExprId]) -> Evaluated<'a> {
@@ -372,18 +367,12 @@ impl<'a> Evaluator<'a> {
         }
         let rounds = rounds(range, variables)?;
         let outside = self.variables.len();
-        let mut gathered = Gathered {
-            kind,
-            failure: None,
-            count: 0,
-            elements: Vec::new(),
-            keys: Vec::new(),
-            entries: BTreeMap::new(),
-        };
+        let mut gathered =
+            Gathered { kind, failure: None, count: 0, elements: Vec::new(), keys: Vec::new(), entries: Vec::new() };
         for round in rounds {
             self.meter.charge(ROUND_COST)?;
             self.variables.truncate(outside);
-            let (first, second) = round?;
+            let (first, second) = round.read(&mut self.meter)?;
             self.variables.push(first.clone());
             self.variables.extend(second);
             let is_chosen = match filter {
@@ -416,14 +405,11 @@ impl<'a> Evaluator<'a> {
                         FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
                         FoldKind::TransformMapEntry => {
                             let CelValue::Map(map) = value else { return no_overload() };
-                            self.meter.make_values(map.count().0)?;
+                            let count = map.count(&mut self.meter)?;
+                            self.meter.make_values(count)?;
                             for entry in map.entries() {
-                                let (key, value) = entry?;
-                                let before = gathered.entries.len();
+                                let (key, value) = entry.read(&mut self.meter)?;
                                 insert(&mut gathered.entries, key, value)?;
-                                if gathered.entries.len() == before {
-                                    return other("insert failed: a key exists already");
-                                }
                             }
                         }
                         FoldKind::SortBy => {
@@ -440,7 +426,7 @@ impl<'a> Evaluator<'a> {
             let sorted = order.into_iter().filter_map(|index| gathered.elements.get(index).cloned());
             return Ok(CelValue::list(sorted.collect()));
         }
-        gathered.finish()
+        gathered.finish(&mut self.meter)
     }
 }
 
@@ -453,54 +439,74 @@ struct Gathered<'a> {
     elements: Vec<CelValue<'a>>,
     /// For each element, the key by which it is sorted.
     keys: Vec<CelValue<'a>>,
-    entries: BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
+    entries: Vec<BuiltEntry<'a>>,
 }
 
 impl<'a> Gathered<'a> {
     /// The result after all elements.
-    fn finish(self) -> Evaluated<'a> {
+    fn finish(self, meter: &mut CostMeter) -> Evaluated<'a> {
         match (self.kind, self.failure) {
             (_, Some(failure)) => Err(failure),
             (FoldKind::All, None) => Ok(CelValue::Bool(true)),
             (FoldKind::Exists, None) => Ok(CelValue::Bool(false)),
             (FoldKind::ExistsOne, None) => Ok(CelValue::Bool(self.count == 1)),
             (FoldKind::Map | FoldKind::Filter | FoldKind::SortBy, None) => Ok(CelValue::list(self.elements)),
-            (FoldKind::TransformMap | FoldKind::TransformMapEntry, None) => {
-                Ok(CelValue::Map(Map::Built(Arc::new(self.entries))))
+            (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::build(self.entries, meter)?)),
+            (FoldKind::TransformMapEntry, None) => {
+                let count = self.entries.len();
+                let built = Map::build(self.entries, meter)?;
+                // A key that occurs twice is one entry of the map.
+                if built.count(meter)? < count {
+                    return other("insert failed: a key exists already");
+                }
+                Ok(CelValue::Map(built))
             }
         }
     }
 }
 
-/// A round of a macro: the values of its one or two variables.
-type Round<'a> = Result<(CelValue<'a>, Option<CelValue<'a>>), Failure>;
+/// A round of a macro, whose values have not been read.
+enum Round<'a> {
+    /// An element or a key.
+    One(UnreadValue<'a>),
+    /// An element with its index.
+    Element(i64, UnreadValue<'a>),
+    /// A key with its value.
+    Entry(MapEntry<'a>),
+}
+
+impl<'a> Round<'a> {
+    /// The values of the one or two variables.
+    fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, Option<CelValue<'a>>), Failure> {
+        match self {
+            Round::One(element) => Ok((element.read(meter)?, None)),
+            Round::Element(index, element) => Ok((CelValue::Int(index), Some(element.read(meter)?))),
+            Round::Entry(entry) => entry.read(meter).map(|(key, value)| (key, Some(value))),
+        }
+    }
+}
 
 /// The rounds of a macro over a value.
 fn rounds<'a>(range: CelValue<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
-    let single = |elements: Elements<'a>| Box::new(elements.map(|element| Ok((element?, None))));
     Ok(match (range, variables) {
-        (CelValue::List(list), 1) => single(list.elements()),
-        (CelValue::Map(map), 1) => single(map.keys()),
+        (CelValue::List(list), 1) => Box::new(list.elements().map(Round::One)),
+        (CelValue::Map(map), 1) => Box::new(map.keys().map(Round::One)),
         (CelValue::List(list), _) => {
-            Box::new((0..).zip(list.elements()).map(|(index, element)| Ok((CelValue::Int(index), Some(element?)))))
+            Box::new((0..).zip(list.elements()).map(|(index, element)| Round::Element(index, element)))
         }
-        (CelValue::Map(map), _) => Box::new(map.entries().map(|entry| entry.map(|(key, value)| (key, Some(value))))),
+        (CelValue::Map(map), _) => Box::new(map.entries().map(Round::Entry)),
         _ => return no_overload(),
     })
 }
 
-/// Adds an entry to a new map. Of equal keys the last one counts, as in cel-go.
-fn insert<'a>(
-    entries: &mut BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>,
-    key: CelValue<'a>,
-    value: CelValue<'a>,
-) -> Result<(), Failure> {
+/// Adds an entry of a new map.
+fn insert<'a>(entries: &mut Vec<BuiltEntry<'a>>, key: CelValue<'a>, value: CelValue<'a>) -> Result<(), Failure> {
     let found = match key {
         CelValue::Double(_) => None,
         ref key => key.as_key(),
     };
     let Some(found) = found else { return other(format!("unsupported key type: {}", key.type_name())) };
-    entries.insert(found, (key, value));
+    entries.push(BuiltEntry { sorted: found, key, value });
     Ok(())
 }
 

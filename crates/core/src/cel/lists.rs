@@ -38,18 +38,16 @@ pub(super) fn call<'a>(
         (F::Flatten, [CelValue::Int(levels)]) if *levels < 0 => other("level must be non-negative"),
         (F::Flatten, [CelValue::Int(levels)]) => flatten(meter, list, *levels),
         (F::Sort, []) => sort(meter, list),
-        (F::First, []) => Ok(CelValue::Optional(list.get(0).0.transpose()?.map(Arc::new))),
+        (F::First, []) => optional_element(meter, list, 0),
         (F::Last, []) => {
-            let (count, work) = list.count();
-            meter.pass(work * 2)?;
-            let last = i64::try_from(count).unwrap_or(0) - 1;
-            Ok(CelValue::Optional(list.get(last).0.transpose()?.map(Arc::new)))
+            let count = list.count(meter)?;
+            optional_element(meter, list, i64::try_from(count).unwrap_or(0) - 1)
         }
         (F::OptionalUnwrap, []) => {
             let mut elements = Vec::new();
             for element in list.elements() {
                 meter.make_values(1)?;
-                match element? {
+                match element.read(meter)? {
                     CelValue::Optional(content) => elements.extend(content.map(|content| content.as_ref().clone())),
                     _ => return no_overload(),
                 }
@@ -68,7 +66,8 @@ pub(super) fn call<'a>(
         }
         (F::SetsIntersects, [CelValue::List(other)]) => {
             for element in list.elements() {
-                if has(meter, other, &element?)? {
+                let element = element.read(meter)?;
+                if has(meter, other, &element)? {
                     return Ok(CelValue::Bool(true));
                 }
             }
@@ -78,20 +77,28 @@ pub(super) fn call<'a>(
     }
 }
 
+/// The element at an index as an optional.
+fn optional_element<'a>(meter: &mut CostMeter, list: &ListValue<'a>, index: i64) -> Evaluated<'a> {
+    meter.charge(1)?;
+    let found = list.get(index, meter)?;
+    let found = found.map(|found| found.read(meter)).transpose()?;
+    Ok(CelValue::Optional(found.map(Arc::new)))
+}
+
 /// The elements as a vector.
 fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelValue<'a>>, Failure> {
-    let (count, _) = list.count();
     meter.charge(1)?;
-    meter.pass(count)?;
+    let count = list.count(meter)?;
     meter.make_values(count)?;
-    list.elements().collect()
+    list.elements().map(|element| element.read(meter)).collect()
 }
 
 /// The index of the first or last element that equals a value; -1 if there is none.
 fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>, is_last: bool) -> Evaluated<'a> {
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
-        if is_same(meter, &element?, sought)? {
+        let element = element.read(meter)?;
+        if is_same(meter, &element, sought)? {
             found = index;
             if !is_last {
                 break;
@@ -103,7 +110,8 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
 
 fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
-        if is_same(meter, &element?, sought)? {
+        let element = element.read(meter)?;
+        if is_same(meter, &element, sought)? {
             return Ok(true);
         }
     }
@@ -113,7 +121,8 @@ fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -
 /// Whether a list has all elements of another one.
 fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListValue<'a>) -> Result<bool, Failure> {
     for element in other.elements() {
-        if !has(meter, list, &element?)? {
+        let element = element.read(meter)?;
+        if !has(meter, list, &element)? {
             return Ok(false);
         }
     }
@@ -123,7 +132,7 @@ fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListVal
 fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut before: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         meter.charge(1)?;
         if let Some(before) = &before
             && order(meter, before, &element)? == Some(Ordering::Greater)
@@ -139,7 +148,7 @@ fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
 fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut sum: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         if !matches!(element, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_) | CelValue::Duration(_)) {
             return no_overload();
         }
@@ -155,7 +164,7 @@ fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
 fn extreme<'a>(meter: &mut CostMeter, list: &ListValue<'a>, wanted: Ordering, name: &str) -> Evaluated<'a> {
     let mut found: Option<CelValue<'a>> = None;
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         meter.charge(1)?;
         found = match found {
             Some(before) if order(meter, &element, &before)? != Some(wanted) => Some(before),
@@ -228,7 +237,7 @@ pub(super) fn order_of(meter: &mut CostMeter, keys: &[CelValue<'_>]) -> Result<V
     }
     meter.charge(work.saturating_mul(u64::from(keys.len().max(1).ilog2()) + 1))?;
     meter.make_values(keys.len())?;
-    let mut free = CostMeter::new(u64::MAX);
+    let mut free = CostMeter::new(u64::MAX.into());
     let mut indexes: Vec<usize> = (0..keys.len()).collect();
     indexes.sort_by(|left, right| match (keys.get(*left), keys.get(*right)) {
         (Some(CelValue::Double(left)), Some(CelValue::Double(right))) => left.total_cmp(right),
@@ -242,7 +251,7 @@ pub(super) fn order_of(meter: &mut CostMeter, keys: &[CelValue<'_>]) -> Result<V
 fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut found: Vec<CelValue<'a>> = Vec::new();
     for element in list.elements() {
-        let element = element?;
+        let element = element.read(meter)?;
         let mut is_new = true;
         for before in &found {
             if is_same(meter, before, &element)? {

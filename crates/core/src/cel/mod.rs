@@ -35,6 +35,7 @@
 //! - A precision in a format is at most 100. Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are
 //!   errors.
 //! - Costs are close to those of upstream, but not equal.
+//! - A pattern of more than 8,000 states is an error, and so are literal patterns that are too large together.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -75,6 +76,7 @@ mod value;
 pub use error::CelError;
 pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
 pub use failure::EvalError;
+pub use meter::{EvaluationLimit, TimeLimit};
 pub use parse::{MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 pub use plan::{Indexed, IndexedKind, IndexedPath, Plan, Step};
 pub use program::CelProgram;
@@ -85,7 +87,8 @@ use crate::json::Json;
 use crate::json::tree::Tree;
 use eval::Evaluator;
 use failure::Failure;
-use value::CelValue;
+use meter::CostMeter;
+use value::UnreadValue;
 
 /// The result of an evaluation, with its cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +112,12 @@ pub enum EvaluationError {
         expression: String,
         /// The limit.
         limit: u64,
+    },
+    /// The evaluation takes longer than the limit of time.
+    #[error("the evaluation takes too long in {expression}")]
+    TooLong {
+        /// The part of the expression in which the time was over.
+        expression: String,
     },
 }
 
@@ -155,7 +164,7 @@ impl CelProgram {
     }
 
     /// Evaluates the expression for the JSON of one object. The object is read as a whole, once.
-    pub fn evaluate(&self, object: &[u8], limit: u64) -> CelEvaluation {
+    pub fn evaluate(&self, object: &[u8], limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         match Tree::read(object) {
             Ok(tree) => self.evaluate_tree(&tree, limit),
             Err(error) => {
@@ -166,26 +175,32 @@ impl CelProgram {
     }
 
     /// Evaluates the expression for an object that was read before.
-    pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: u64) -> CelEvaluation {
-        let object = match CelValue::of_json(Json::root(Some(tree))) {
+    pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: impl Into<EvaluationLimit>) -> CelEvaluation {
+        let limit = limit.into();
+        let mut meter = CostMeter::new(limit);
+        let object = match UnreadValue::of_json(Json::root(Some(tree))).read(&mut meter) {
             Ok(object) => object,
-            Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: 0 },
-            Err(Failure::Over) => return self.over(None, limit, 0),
+            Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: meter.spent() },
+            Err(Failure::Over) => return self.over(None, limit.cost, meter.spent(), meter.is_late()),
         };
-        let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, limit);
+        let mut evaluator = Evaluator::new(&self.ast, &self.checked, object, meter);
         let result = evaluator.run();
         let cost = evaluator.meter.spent();
         match result {
             Ok(result) => CelEvaluation { result: Ok(result), cost },
             Err(Failure::Error(error)) => CelEvaluation { result: Err(error.into()), cost },
-            Err(Failure::Over) => self.over(evaluator.over, limit, cost),
+            Err(Failure::Over) => self.over(evaluator.over, limit.cost, cost, evaluator.meter.is_late()),
         }
     }
 
-    /// The result of an evaluation that exceeded its limit.
-    fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64) -> CelEvaluation {
+    /// The result of an evaluation that exceeded its limit: that of time if it `is_late`.
+    fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64, is_late: bool) -> CelEvaluation {
         let part = part.unwrap_or(self.ast.root);
         let expression = lex::excerpt(self.ast.text_of(part));
-        CelEvaluation { result: Err(EvaluationError::OverLimit { expression, limit }), cost }
+        let error = match is_late {
+            true => EvaluationError::TooLong { expression },
+            false => EvaluationError::OverLimit { expression, limit },
+        };
+        CelEvaluation { result: Err(error), cost }
     }
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::failure::{no_overload, other};
 use super::function::Function;
+use super::lex::excerpt;
 use super::value::CelValue;
 use super::value::Evaluated;
 
@@ -91,12 +92,12 @@ pub(super) fn call_cidr<'a>(function: Function, address: IpAddr, bits: u8, rest:
         (F::ContainsIp, [CelValue::Ip(other)]) => Ok(CelValue::Bool(contains(*other, width(*other)))),
         (F::ContainsIp, [CelValue::Text(text)]) => match parse_ip(text) {
             Some(other) => Ok(CelValue::Bool(contains(other, width(other)))),
-            None => other(format!("IP Address {:?} parse error during conversion from string", &**text)),
+            None => other(format!("IP Address {:?} parse error during conversion from string", excerpt(text))),
         },
         (F::ContainsCidr, [CelValue::Cidr(other, other_bits)]) => Ok(CelValue::Bool(contains(*other, *other_bits))),
         (F::ContainsCidr, [CelValue::Text(text)]) => match parse_cidr(text) {
             Some((other, other_bits)) => Ok(CelValue::Bool(contains(other, other_bits))),
-            None => other(format!("network address parse error during conversion from string: {:?}", &**text)),
+            None => other(format!("network address parse error during conversion from string: {:?}", excerpt(text))),
         },
         _ => no_overload(),
     }

@@ -102,33 +102,29 @@ fn equal_within(
         (CelValue::Optional(None), CelValue::Optional(None)) => true,
         (CelValue::Optional(Some(left)), CelValue::Optional(Some(right))) => equal_within(meter, left, right, below)?,
         (CelValue::List(left), CelValue::List(right)) => {
-            let (left_count, left_work) = left.count();
-            let (right_count, right_work) = right.count();
-            meter.pass(left_work + right_work)?;
-            if left_count != right_count {
+            if left.count(meter)? != right.count(meter)? {
                 return Ok(false);
             }
             for (left, right) in left.elements().zip(right.elements()) {
+                // Two elements are read.
+                meter.charge(1)?;
+                let (left, right) = (left.read(meter)?, right.read(meter)?);
                 // As in cel-go, only elements that are known to differ make lists and maps different.
-                if !unless(equal_within(meter, &left?, &right?, below), true)? {
+                if !unless(equal_within(meter, &left, &right, below), true)? {
                     return Ok(false);
                 }
             }
             true
         }
         (CelValue::Map(left), CelValue::Map(right)) => {
-            let (left_count, left_work) = left.count();
-            let (right_count, right_work) = right.count();
-            meter.pass(left_work + right_work)?;
-            if left_count != right_count {
+            if left.count(meter)? != right.count(meter)? {
                 return Ok(false);
             }
             for entry in left.entries() {
-                let (key, left) = entry?;
+                let (key, left) = entry.read(meter)?;
                 let Some(key) = key.as_key() else { return Ok(false) };
-                let (right, work) = right.get(&key);
-                meter.pass(work)?;
-                let Some(right) = right.transpose()? else { return Ok(false) };
+                let Some(right) = right.get(&key, meter)? else { return Ok(false) };
+                let right = right.read(meter)?;
                 if !unless(equal_within(meter, &left, &right, below), true)? {
                     return Ok(false);
                 }
@@ -157,12 +153,12 @@ pub(super) fn order(
     Ok(Some(match (left, right) {
         (CelValue::Bool(left), CelValue::Bool(right)) => left.cmp(right),
         (CelValue::Text(left), CelValue::Text(right)) => {
-            meter.read(left.len().min(right.len()))?;
+            meter.compare(left.len().min(right.len()))?;
             // The order of UTF-8 bytes is that of code points.
             left.cmp(right)
         }
         (CelValue::Bytes(left), CelValue::Bytes(right)) => {
-            meter.read(left.len().min(right.len()))?;
+            meter.compare(left.len().min(right.len()))?;
             left.cmp(right)
         }
         (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left.cmp(right),
@@ -193,7 +189,8 @@ fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -
         CelValue::List(list) => {
             meter.charge(1)?;
             for element in list.elements() {
-                if is_same(meter, left, &element?)? {
+                let element = element.read(meter)?;
+                if is_same(meter, left, &element)? {
                     return Ok(CelValue::Bool(true));
                 }
             }
@@ -203,9 +200,7 @@ fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -
             meter.charge(1)?;
             // A value that cannot be a key is in no map.
             let Some(key) = left.as_key() else { return Ok(CelValue::Bool(false)) };
-            let (found, work) = map.get(&key);
-            meter.pass(work)?;
-            Ok(CelValue::Bool(found.is_some()))
+            Ok(CelValue::Bool(map.get(&key, meter)?.is_some()))
         }
         _ => no_overload(),
     }
@@ -234,12 +229,10 @@ fn add<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> 
 
 /// Two lists as one.
 fn concat<'a>(meter: &mut CostMeter, left: &ListValue<'a>, right: &ListValue<'a>) -> Evaluated<'a> {
-    let (left_count, left_work) = left.count();
-    let (right_count, right_work) = right.count();
-    meter.pass(left_work + right_work)?;
-    meter.make_values(left_count + right_count)?;
-    let elements: Result<Vec<CelValue<'a>>, Failure> = left.elements().chain(right.elements()).collect();
-    elements.map(CelValue::list)
+    let count = left.count(meter)? + right.count(meter)?;
+    meter.make_values(count)?;
+    let elements = left.elements().chain(right.elements()).map(|element| element.read(meter));
+    Ok(CelValue::list(elements.collect::<Result<_, Failure>>()?))
 }
 
 /// Arithmetic of two numbers of one type, and the differences of times.
@@ -297,7 +290,7 @@ fn before<'a>(time: Timestamp, duration: i64) -> Evaluated<'a> {
     time.plus(negated).map(CelValue::Timestamp)
 }
 
-/// The value of a key or of a member; the failure if it is absent.
+/// The value of a key or of a member; `None` if it is absent.
 pub(super) fn member<'a>(
     meter: &mut CostMeter,
     map: &Map<'a>,
@@ -309,7 +302,5 @@ pub(super) fn member<'a>(
         key => key.as_key(),
     };
     let Some(key) = key else { return no_overload() };
-    let (found, work) = map.get(&key);
-    meter.pass(work)?;
-    found.transpose()
+    map.get(&key, meter)?.map(|found| found.read(meter)).transpose()
 }

@@ -2,8 +2,17 @@
 //!
 //! Classes such as `\d` are ASCII in Go and Unicode in the crate, so they are translated. `\Q`, `\C` and octal escapes
 //! are errors here.
+//!
+//! # Size
+//! A short pattern can be large: `\pL{6}` has thousands of states. The time of compiling and of matching is in
+//! proportion to the states, so a pattern is parsed first, and its expanded size is its measure: [`Pattern::size`].
+//! The crate matches with a cache of sets of states if it can. Otherwise it follows each state on its own, for each
+//! byte. The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind};
+use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::utf8::Utf8Sequences;
 
 /// The maximum memory of a compiled pattern in bytes, and of the states that matching may keep.
 const MAX_SIZE: usize = 256 << 10;
@@ -11,20 +20,179 @@ const MAX_SIZE: usize = 256 << 10;
 /// The maximum length of a pattern in bytes.
 const MAX_LENGTH: usize = 4 << 10;
 
-/// Compiles a pattern.
-///
-/// # Errors
-/// The pattern is invalid or too large; a text in one line.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
-    if pattern.len() > MAX_LENGTH {
-        return Err(format!("the pattern is longer than {MAX_LENGTH} bytes"));
+/// The maximum expanded size of a pattern.
+const MAX_STATES: u64 = 8_000;
+
+/// The maximum work of compiling all literal patterns of an expression, in states. That takes a few milliseconds.
+pub(super) const MAX_STATES_TOGETHER: u64 = 16_000;
+
+/// The states whose compilation takes as long as that of an empty pattern.
+const LEAST_STATES: u64 = 50;
+
+/// The states whose compilation takes as long as the tables that the first class of characters beyond ASCII needs.
+const WIDE_STATES: u64 = 500;
+
+/// The number of characters that are looked up in the time of compiling a state, if the pattern ignores case.
+const FOLDED_OF_STATE: u64 = 10;
+
+/// The maximum number of classes by name, such as `\pL`. Reading one takes some ten microseconds.
+const MAX_NAMED: usize = 16;
+
+/// The maximum number of characters of all classes of a pattern that ignores case. Each of them is looked up.
+const MAX_FOLDED: usize = 150_000;
+
+/// The number of characters for which a class by name counts in such a pattern: letters are about as many.
+const NAMED_CHARACTERS: usize = 100_000;
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    pub(super) regex: Regex,
+    /// The expanded size, in states of an automaton that reads bytes.
+    pub(super) size: u64,
+    /// The length of the longest possible match in bytes; `None` if there is no bound.
+    pub(super) longest: Option<usize>,
+}
+
+/// A pattern that was parsed, but not compiled.
+pub(super) struct ParsedPattern {
+    translated: String,
+    size: u64,
+    /// The work of compiling besides that for the size, in states.
+    further: u64,
+    longest: Option<usize>,
+}
+
+impl ParsedPattern {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// The pattern is invalid or too large; a text in one line.
+    pub(super) fn parse(pattern: &str) -> Result<ParsedPattern, String> {
+        if pattern.len() > MAX_LENGTH {
+            return Err(format!("the pattern is longer than {MAX_LENGTH} bytes"));
+        }
+        let translated = translate(pattern);
+        let ast = ast::parse::Parser::new().parse(&translated).map_err(|error| reason(&error.to_string()))?;
+        let folded = ast::visit(&ast, Classes::default())?;
+        let hir = regex_syntax::hir::translate::Translator::new()
+            .translate(&translated, &ast)
+            .map_err(|error| reason(&error.to_string()))?;
+        let mut is_wide = false;
+        let size = states(&hir, &mut is_wide);
+        if size > MAX_STATES {
+            return Err(format!("the pattern is too large when compiled: {size} states, at most {MAX_STATES}"));
+        }
+        let longest = hir.properties().maximum_len();
+        let further = LEAST_STATES + folded as u64 / FOLDED_OF_STATE + if is_wide { WIDE_STATES } else { 0 };
+        Ok(ParsedPattern { translated, size, further, longest })
     }
-    let built = RegexBuilder::new(&translate(pattern)).size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the pattern is too large when compiled".to_owned(),
-        // The crate draws the pattern over several lines; the last one has the reason.
-        error => error.to_string().lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned(),
-    })
+
+    /// The work of compiling the pattern, in states.
+    pub(super) fn work(&self) -> u64 {
+        self.size.saturating_add(self.further)
+    }
+
+    /// Compiles the pattern.
+    ///
+    /// # Errors
+    /// The pattern is too large; a text in one line.
+    pub(super) fn compile(self) -> Result<Pattern, String> {
+        let built = RegexBuilder::new(&self.translated).size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).build();
+        let regex = built.map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "the pattern is too large when compiled".to_owned(),
+            error => reason(&error.to_string()),
+        })?;
+        Ok(Pattern { regex, size: self.size, longest: self.longest })
+    }
+}
+
+/// The reason within an error of the crate, which draws the pattern over several lines; the last one has the reason.
+fn reason(error: &str) -> String {
+    error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
+}
+
+/// Counts the classes of a pattern whose reading takes long.
+#[derive(Default)]
+struct Classes {
+    named: usize,
+    /// The number of characters in ranges of classes.
+    characters: usize,
+    ignores_case: bool,
+}
+
+impl Classes {
+    fn flags(&mut self, flags: &Flags) {
+        self.ignores_case |= flags.items.iter().any(|item| item.kind == FlagsItemKind::Flag(Flag::CaseInsensitive));
+    }
+}
+
+impl ast::Visitor for Classes {
+    /// The number of characters that are looked up because the pattern ignores case.
+    type Output = usize;
+    type Err = String;
+
+    fn finish(self) -> Result<usize, String> {
+        let characters = self.named.saturating_mul(NAMED_CHARACTERS).saturating_add(self.characters);
+        match self {
+            Classes { named, .. } if named > MAX_NAMED => Err(format!("the pattern has more than {MAX_NAMED} classes")),
+            Classes { ignores_case: true, .. } if characters > MAX_FOLDED => {
+                Err("the pattern ignores case and has too large classes".to_owned())
+            }
+            Classes { ignores_case, .. } => Ok(if ignores_case { characters } else { 0 }),
+        }
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), String> {
+        match ast {
+            Ast::ClassUnicode(_) => self.named += 1,
+            Ast::Flags(set) => self.flags(&set.flags),
+            Ast::Group(group) => {
+                if let GroupKind::NonCapturing(flags) = &group.kind {
+                    self.flags(flags);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), String> {
+        match item {
+            ClassSetItem::Unicode(_) => self.named += 1,
+            ClassSetItem::Range(range) => {
+                let count = u32::from(range.end.c).saturating_sub(u32::from(range.start.c));
+                self.characters = self.characters.saturating_add(count as usize);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth
+/// of the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
+fn states(hir: &Hir, is_wide: &mut bool) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len() as u64 + 1,
+        HirKind::Class(Class::Unicode(class)) => {
+            let bytes = |range: &regex_syntax::hir::ClassUnicodeRange| {
+                Utf8Sequences::new(range.start(), range.end()).map(|sequence| sequence.len() as u64).sum::<u64>()
+            };
+            *is_wide |= !class.is_ascii();
+            class.iter().map(bytes).sum::<u64>() + 1
+        }
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1);
+            (states(&repetition.sub, is_wide) + 1).saturating_mul(u64::from(times))
+        }
+        HirKind::Capture(capture) => states(&capture.sub, is_wide).saturating_add(2),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().fold(parts.len() as u64, |sum, part| sum.saturating_add(states(part, is_wide)))
+        }
+    }
 }
 
 /// The pattern in the syntax of the crate. Invalid patterns remain invalid.

@@ -12,6 +12,8 @@
 //! Expressions with optional values (`?.`), functions other than `startsWith`, and fields compared with each other are
 //! not planned. Exact bounds rely on objects that conform to their schema.
 
+use std::cell::Cell;
+
 use super::ast::{BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
 use super::function::Function;
@@ -133,12 +135,18 @@ impl Plan {
 
 /// The plan of an expression over what an index has.
 pub(super) fn analyze(program: &CelProgram, indexed: &Indexed) -> Plan {
-    Planner { program, indexed }.plan(program.ast.root)
+    Planner { program, indexed, parts: Cell::new(MOST_PARTS_TOGETHER) }.plan(program.ast.root)
 }
+
+/// The maximum number of parts of all sets that are made for the plan of an expression; each takes less than a
+/// microsecond. Nodes beyond it are not planned, so more objects are evaluated.
+const MOST_PARTS_TOGETHER: usize = 50_000;
 
 struct Planner<'a> {
     program: &'a CelProgram,
     indexed: &'a Indexed,
+    /// The number of parts that further sets may have.
+    parts: Cell<usize>,
 }
 
 /// The value that a path leads to, as an index has it.
@@ -169,8 +177,13 @@ impl<'a> Planner<'a> {
 
     /// The plan of a node, outside of macros.
     fn plan(&self, id: ExprId) -> Plan {
+        if self.parts.get() == 0 {
+            return Plan::rest();
+        }
         let Plan { when_true, when_false } = self.whole_plan(id);
-        Plan { when_true: when_true.bounded(), when_false: when_false.bounded() }
+        let ((when_true, true_parts), (when_false, false_parts)) = (when_true.bounded(), when_false.bounded());
+        self.parts.set(self.parts.get().saturating_sub(true_parts.saturating_add(false_parts)));
+        Plan { when_true, when_false }
     }
 
     /// The plan of a node, whatever the size of its bounds, from the bounded plans of its operands.
@@ -237,7 +250,7 @@ impl<'a> Planner<'a> {
         match self.place(id) {
             Some(place) if place.kind == IndexedKind::Boolean && place.absent.is_empty() => {
                 let texts = |text: &str| {
-                    SetBounds::exactly(ObjectSet::leaf(place.subject.clone(), IndexTest::In(vec![text.to_owned()])))
+                    SetBounds::exactly(ObjectSet::leaf(place.subject.clone(), IndexTest::In([text.to_owned()].into())))
                 };
                 Plan { when_true: texts("true"), when_false: texts("false") }
             }
@@ -358,7 +371,7 @@ impl<'a> Planner<'a> {
         }
         values.sort_unstable();
         values.dedup();
-        Some((IndexTest::In(values), holds_on_blank))
+        Some((IndexTest::In(values.into()), holds_on_blank))
     }
 
     /// `'a' in list` and `'key' in self.metadata.labels`; `None` if `right` is neither.
@@ -381,7 +394,7 @@ impl<'a> Planner<'a> {
             (CelLiteral::Int(int), IndexedKind::Integer) => int.to_string(),
             _ => return Some(Plan::rest()),
         };
-        let found = SetBounds::exactly(ObjectSet::leaf(place.subject, IndexTest::In(vec![text])));
+        let found = SetBounds::exactly(ObjectSet::leaf(place.subject, IndexTest::In([text].into())));
         Some(Plan { when_false: found.clone().negated().at_most(), when_true: found })
     }
 
@@ -395,7 +408,7 @@ impl<'a> Planner<'a> {
             return label_exists(key);
         }
         let Some((subject, path)) = self.field(&steps) else { return Plan::rest() };
-        let blank = ObjectSet::leaf(subject, IndexTest::In(vec![path.absent.clone()]));
+        let blank = ObjectSet::leaf(subject, IndexTest::In([path.absent.clone()].into()));
         let can_be_blank = !path.absent.is_empty() || self.member_can_be_blank(of, field);
         let present = blank.clone().negated();
         Plan {
@@ -622,7 +635,7 @@ fn leaf_plan(place: &Place<'_>, test: IndexTest, holds_on_blank: bool) -> Plan {
     if place.is_certain && !place.can_be_blank {
         return Plan { when_true: SetBounds::exactly(passed), when_false: SetBounds::exactly(failed) };
     }
-    let present = ObjectSet::leaf(place.subject.clone(), IndexTest::In(vec![place.absent.to_owned()])).negated();
+    let present = ObjectSet::leaf(place.subject.clone(), IndexTest::In([place.absent.to_owned()].into())).negated();
     let without_blank = |set: ObjectSet| ObjectSet::all_of([set, present.clone()]);
     if holds_on_blank {
         let certainly = without_blank(passed.clone());

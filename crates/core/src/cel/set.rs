@@ -1,5 +1,7 @@
 //! Sets of objects as an index can find them, and bounds of the set of objects for which an expression is true.
 
+use std::sync::Arc;
+
 /// What a [`IndexRequirement`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -17,7 +19,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexTest {
     /// One of these, which are sorted and without repetition. The text of an absent value counts.
-    In(Vec<String>),
+    In(Arc<[String]>),
     /// It begins with this, which is not empty.
     StartsWith(String),
     /// It is an integer of at least this.
@@ -35,6 +37,26 @@ pub struct IndexRequirement {
     pub subject: Subject,
     /// The test.
     pub test: IndexTest,
+}
+
+/// The number of values, and of bytes of a text, that count as a part of a set.
+const VALUES_OF_PART: usize = 32;
+const BYTES_OF_PART: usize = 256;
+
+impl IndexRequirement {
+    /// The number of parts for which a long requirement counts besides one. So one list of values has a plan, however
+    /// long it is, but not many copies of it.
+    fn further_parts(&self) -> usize {
+        let test = match &self.test {
+            IndexTest::In(values) => values.len() / VALUES_OF_PART,
+            IndexTest::StartsWith(prefix) => prefix.len() / BYTES_OF_PART,
+            IndexTest::AtLeast(_) | IndexTest::AtMost(_) | IndexTest::Exists => 0,
+        };
+        match &self.subject {
+            Subject::Label(key) => test + key.len() / BYTES_OF_PART,
+            Subject::Name | Subject::Namespace | Subject::Field(_) => test,
+        }
+    }
 }
 
 /// A set of objects.
@@ -107,21 +129,23 @@ impl ObjectSet {
         }
     }
 
-    /// Whether the set has more than `most` parts. Reads at most about so many.
-    fn exceeds(&self, most: usize) -> bool {
-        let (mut parts, mut left) = (vec![self], most);
+    /// The number of parts of the set, if it is at most [`MOST_PARTS`]; otherwise a greater number. A long leaf counts
+    /// as several parts, because finding its objects takes as long.
+    fn parts(&self) -> usize {
+        let (mut parts, mut count) = (vec![self], 0usize);
         while let Some(part) = parts.pop() {
-            if left == 0 {
-                return true;
+            count = count.saturating_add(1);
+            if count > MOST_PARTS {
+                return count;
             }
-            left -= 1;
             match part {
-                ObjectSet::All | ObjectSet::Nothing | ObjectSet::Leaf(_) => {}
+                ObjectSet::All | ObjectSet::Nothing => {}
+                ObjectSet::Leaf(requirement) => count = count.saturating_add(requirement.further_parts()),
                 ObjectSet::Not(set) => parts.push(set),
                 ObjectSet::And(sets) | ObjectSet::Or(sets) => parts.extend(sets),
             }
         }
-        false
+        count
     }
 
     /// Whether an object is in the set; `meets` decides for each leaf.
@@ -160,13 +184,17 @@ impl SetBounds {
         SetBounds { at_least: set.clone(), at_most: set }
     }
 
-    /// The bounds, without those that have more than [`MOST_PARTS`].
-    pub(super) fn bounded(self) -> SetBounds {
-        let SetBounds { at_least, at_most } = self;
-        SetBounds {
-            at_least: if at_least.exceeds(MOST_PARTS) { ObjectSet::Nothing } else { at_least },
-            at_most: if at_most.exceeds(MOST_PARTS) { ObjectSet::All } else { at_most },
+    /// The bounds, without those that have more than [`MOST_PARTS`]. Also returns the number of their parts.
+    pub(super) fn bounded(self) -> (SetBounds, usize) {
+        let SetBounds { mut at_least, mut at_most } = self;
+        let (least_parts, most_parts) = (at_least.parts(), at_most.parts());
+        if least_parts > MOST_PARTS {
+            at_least = ObjectSet::Nothing;
         }
+        if most_parts > MOST_PARTS {
+            at_most = ObjectSet::All;
+        }
+        (SetBounds { at_least, at_most }, least_parts.saturating_add(most_parts))
     }
 
     /// Whether the set itself is known, so that no object needs to be evaluated. An index can find out that both bounds

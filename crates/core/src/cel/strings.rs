@@ -1,16 +1,28 @@
 //! Functions of texts (cel-go `ext/strings.go`, and apiserver `pkg/cel/library/regex.go`). Positions count characters.
 
-use regex::Regex;
-
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
-use super::pattern;
+use super::pattern::{ParsedPattern, Pattern};
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Text};
 
-/// The cost of compiling a pattern that is not a literal, for each of its bytes.
-const COMPILE: u64 = 20;
+/// The cost of parsing a pattern that is not a literal, for each of its bytes, and of compiling it, for each state.
+const PARSE: u64 = 20;
+const COMPILE: u64 = 16;
+
+/// The number of states that cost one for each byte of a text: following a state takes some nanoseconds.
+const MATCHED: u64 = 8;
+
+/// The cost of compiling a pattern of so many states.
+pub(super) fn compile_cost(states: u64) -> u64 {
+    COMPILE.saturating_mul(states)
+}
+
+/// The cost of matching a text of so many bytes with a pattern of so many states.
+pub(super) fn match_cost(bytes: u64, states: u64) -> u64 {
+    bytes.saturating_mul(states).div_ceil(MATCHED).saturating_add(2)
+}
 
 /// Evaluates a function whose first argument is a text.
 pub(super) fn call<'a>(
@@ -18,13 +30,13 @@ pub(super) fn call<'a>(
     function: Function,
     text: &Text<'a>,
     rest: &[CelValue<'a>],
-    compiled: Option<&Regex>,
+    compiled: Option<&Pattern>,
 ) -> Evaluated<'a> {
     use Function as F;
     match (function, rest) {
         (F::Contains, [CelValue::Text(part)]) => {
-            meter.read(text.len().max(1))?;
-            Ok(CelValue::Bool(text.contains(&**part)))
+            search(meter, text, part)?;
+            Ok(CelValue::Bool(part.len() <= text.len() && text.contains(&**part)))
         }
         (F::StartsWith, [CelValue::Text(part)]) => {
             meter.read(part.len().max(1))?;
@@ -36,18 +48,20 @@ pub(super) fn call<'a>(
         }
         (F::Matches | F::Find | F::FindAll, [CelValue::Text(pattern), rest @ ..]) => {
             let made;
-            let regex = match compiled {
-                Some(regex) => regex,
+            let pattern = match compiled {
+                Some(pattern) => pattern,
                 None => {
-                    meter.charge(COMPILE * (pattern.len() as u64 + 1))?;
-                    made = pattern::compile(pattern).map_err(EvalError::Other)?;
+                    meter.charge(PARSE * (pattern.len() as u64 + 1))?;
+                    let parsed = ParsedPattern::parse(pattern).map_err(EvalError::Other)?;
+                    meter.charge(compile_cost(parsed.work()))?;
+                    made = parsed.compile().map_err(EvalError::Other)?;
                     &made
                 }
             };
-            match_text(meter, function, text, pattern, regex, rest)
+            match_text(meter, function, text, pattern, rest)
         }
         (F::CharAt, [CelValue::Int(index)]) => {
-            meter.read(text.len())?;
+            meter.read(text.len().max(1))?;
             let count = text.chars().count();
             match usize::try_from(*index) {
                 Ok(index) if index == count => Ok(CelValue::text("")),
@@ -62,15 +76,15 @@ pub(super) fn call<'a>(
         (F::LastIndexOf, [CelValue::Text(part)]) => last_index_of(meter, text, part, None),
         (F::LastIndexOf, [CelValue::Text(part), CelValue::Int(from)]) => last_index_of(meter, text, part, Some(*from)),
         (F::LowerAscii, []) => {
-            meter.make_text(text.len())?;
+            meter.make_text(text.len().max(1))?;
             Ok(CelValue::text(text.to_ascii_lowercase()))
         }
         (F::UpperAscii, []) => {
-            meter.make_text(text.len())?;
+            meter.make_text(text.len().max(1))?;
             Ok(CelValue::text(text.to_ascii_uppercase()))
         }
         (F::Trim, []) => {
-            meter.make_text(text.len())?;
+            meter.make_text(text.len().max(1))?;
             Ok(CelValue::text(text.trim()))
         }
         (F::Replace, [CelValue::Text(from), CelValue::Text(to)]) => replace(meter, text, from, to, -1),
@@ -91,13 +105,13 @@ fn match_text<'a>(
     meter: &mut CostMeter,
     function: Function,
     text: &str,
-    pattern: &str,
-    regex: &Regex,
+    pattern: &Pattern,
     rest: &[CelValue<'a>],
 ) -> Evaluated<'a> {
-    // As upstream: a pattern has a part for each four of its bytes, and each may look at the whole text.
-    let cost = (text.len() as u64 + 1).div_ceil(10).saturating_mul((pattern.len() as u64).div_ceil(4).max(1));
-    meter.charge(cost)?;
+    // Each state may look at each byte. Upstream assumes a state for each four bytes of the pattern.
+    let cost = |bytes: usize| match_cost(bytes as u64, pattern.size);
+    meter.charge(cost(text.len()))?;
+    let regex = &pattern.regex;
     match (function, rest) {
         (Function::Matches, []) => Ok(CelValue::Bool(regex.is_match(text))),
         (Function::Find, []) => {
@@ -112,8 +126,10 @@ fn match_text<'a>(
             };
             let mut found = Vec::new();
             for part in regex.find_iter(text).take(most) {
-                // The search for one match may read the whole rest, so that all of them can be quadratic.
-                meter.charge(1 + (text.len() - part.start()) as u64 / 64)?;
+                // The search for one match may read beyond it, up to the end of the text or of the longest possible
+                // match, so that all of them together can be quadratic.
+                let rest = text.len() - part.start();
+                meter.charge(cost(pattern.longest.map_or(rest, |longest| longest.min(rest))))?;
                 meter.make_values(1)?;
                 meter.make_text(part.len())?;
                 found.push(CelValue::text(part.as_str()));
@@ -129,20 +145,32 @@ fn characters(text: &str, byte: usize) -> i64 {
     i64::try_from(text[..byte].chars().count()).unwrap_or(i64::MAX)
 }
 
-fn index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
+/// Counts the search for a part of a text, before it is done. The search of a longer part must not be done: it would
+/// read the part, which is not counted.
+fn search(meter: &mut CostMeter, text: &str, part: &str) -> Result<(), Failure> {
     meter.read(text.len().max(1))?;
+    if part.len() <= text.len() {
+        // Before the search, the part is read several times.
+        meter.compare(part.len().saturating_mul(3))?;
+    }
+    Ok(())
+}
+
+fn index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
+    search(meter, text, part)?;
     if part.is_empty() {
         return Ok(CelValue::Int(from));
     }
     let Ok(from) = usize::try_from(from) else { return other(format!("index out of range: {from}")) };
     let start = text.char_indices().nth(from).map(|(byte, _)| byte);
+    let start = start.filter(|start| part.len() <= text.len() - start);
     let found = start.and_then(|start| text[start..].find(part).map(|found| start + found));
     Ok(CelValue::Int(found.map_or(-1, |found| characters(text, found))))
 }
 
 /// `from`: the last position at which the part may begin.
 fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option<i64>) -> Evaluated<'a> {
-    meter.read(text.len().max(1))?;
+    search(meter, text, part)?;
     let count = text.chars().count();
     if part.is_empty() {
         return Ok(CelValue::Int(from.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX))));
@@ -163,23 +191,31 @@ fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option
             end
         }
     };
-    Ok(CelValue::Int(text[..end].rfind(part).map_or(-1, |found| characters(text, found))))
+    let found = if part.len() <= end { text[..end].rfind(part) } else { None };
+    Ok(CelValue::Int(found.map_or(-1, |found| characters(text, found))))
 }
 
 /// Replaces the first `most` occurrences; all if it is negative.
 fn replace<'a>(meter: &mut CostMeter, text: &str, from: &str, to: &str, most: i64) -> Evaluated<'a> {
-    meter.read(text.len().max(1))?;
+    // The text is searched twice.
+    search(meter, text, from)?;
+    search(meter, text, from)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let count = text.matches(from).take(most).count();
+    let count = if from.len() <= text.len() { text.matches(from).take(most).count() } else { 0 };
+    meter.charge(count as u64)?;
     let length = text.len() - count * from.len();
     // The length is counted before the text is made: a short part can be replaced by a long one many times.
     meter.make_text(length.saturating_add(count.saturating_mul(to.len())))?;
-    Ok(CelValue::text(text.replacen(from, to, count)))
+    Ok(match count {
+        0 => CelValue::text(text),
+        count => CelValue::text(text.replacen(from, to, count)),
+    })
 }
 
 /// Splits into at most `most` parts; no bound if it is negative.
 fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> Evaluated<'a> {
-    meter.read(text.len().max(1) * 2)?;
+    meter.read(text.len().max(1).saturating_mul(2))?;
+    search(meter, text, separator)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut parts: Vec<CelValue<'a>> = Vec::new();
     let mut rest = text;
@@ -192,6 +228,8 @@ fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> E
                 .next()
                 .map(|first| (first.len_utf8(), first.len_utf8()))
                 .filter(|(end, _)| *end < rest.len()),
+            // Each search reads the separator, and what it finds is as long.
+            false if separator.len() > rest.len() => None,
             false => rest.find(separator).map(|found| (found, found + separator.len())),
         };
         let cut = cut.filter(|_| !is_last);
@@ -215,7 +253,7 @@ fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> E
 
 /// The characters from `from` up to `to`, without it.
 fn substring<'a>(meter: &mut CostMeter, text: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
-    meter.make_text(text.len())?;
+    meter.make_text(text.len().max(1))?;
     let count = text.chars().count();
     let to = to.unwrap_or_else(|| i64::try_from(count).unwrap_or(i64::MAX));
     let range = (usize::try_from(from), usize::try_from(to));
@@ -232,7 +270,7 @@ fn substring<'a>(meter: &mut CostMeter, text: &str, from: i64, to: Option<i64>) 
 
 /// The text as a literal in double quotes.
 fn quote<'a>(meter: &mut CostMeter, text: &str) -> Evaluated<'a> {
-    meter.make_text(text.len() * 2 + 2)?;
+    meter.make_text(text.len().saturating_mul(2).saturating_add(2))?;
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -256,8 +294,9 @@ fn quote<'a>(meter: &mut CostMeter, text: &str) -> Evaluated<'a> {
 /// The texts of a list with a separator between them.
 pub(super) fn join<'a>(meter: &mut CostMeter, list: &ListValue<'a>, separator: &str) -> Evaluated<'a> {
     let mut joined = String::new();
+    meter.charge(1)?;
     for (index, element) in list.elements().enumerate() {
-        let CelValue::Text(text) = element? else { return no_overload::<CelValue<'a>>() };
+        let CelValue::Text(text) = element.read(meter)? else { return no_overload::<CelValue<'a>>() };
         let separator = if index == 0 { "" } else { separator };
         meter.charge(1)?;
         meter.make_text(text.len() + separator.len())?;

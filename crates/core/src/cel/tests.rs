@@ -5,3 +5,4 @@ mod hostile;
 mod plan;
 mod table;
 mod typed;
+mod work;

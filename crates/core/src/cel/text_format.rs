@@ -100,7 +100,10 @@ pub(super) fn format<'a>(meter: &mut CostMeter, format: &str, arguments: &ListVa
         match part {
             FormatPart::Plain(text) => written.push_str(text),
             FormatPart::Clause(clause) => match arguments.next() {
-                Some(argument) => write_clause(meter, clause, &argument?, &mut written)?,
+                Some(argument) => {
+                    let argument = argument.read(meter)?;
+                    write_clause(meter, clause, &argument, &mut written)?;
+                }
                 None => return other("index out of range"),
             },
         }
@@ -266,7 +269,8 @@ fn write_list(meter: &mut CostMeter, list: &ListValue<'_>, written: &mut String,
         if index > 0 {
             written.push_str(", ");
         }
-        write_inner(meter, &element?, written, depth)?;
+        let element = element.read(meter)?;
+        write_inner(meter, &element, written, depth)?;
     }
     written.push(']');
     Ok(())
@@ -276,7 +280,7 @@ fn write_list(meter: &mut CostMeter, list: &ListValue<'_>, written: &mut String,
 fn write_map(meter: &mut CostMeter, map: &Map<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for entry in map.entries() {
-        let (key, value) = entry?;
+        let (key, value) = entry.read(meter)?;
         let (mut key_text, mut value_text) = (String::new(), String::new());
         write_inner(meter, &key, &mut key_text, depth)?;
         write_inner(meter, &value, &mut value_text, depth)?;

@@ -4,19 +4,20 @@
 //! ValidatingAdmissionPolicies: a number without a fraction is an integer if it fits into 64 bits.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::failure::{EvalError, Failure};
+use super::meter::CostMeter;
 use super::named_format::NamedFormat;
 use super::quantity::Quantity;
 use super::semver::Semver;
 use super::time::Timestamp;
 use super::url::Url;
-use crate::json::Json;
 use crate::json::tree::NodeKind;
+use crate::json::{Json, unescape};
 
 /// A text of the object, of the expression, or a new one.
 #[derive(Clone, Debug)]
@@ -33,6 +34,27 @@ impl Deref for Text<'_> {
             Text::Borrowed(text) => text,
             Text::Shared(text) => text,
         }
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Text<'_>) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialOrd for Text<'_> {
+    fn partial_cmp(&self, other: &Text<'_>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text<'_> {
+    /// The order of UTF-8 bytes, which is that of code points.
+    fn cmp(&self, other: &Text<'_>) -> Ordering {
+        (**self).cmp(&**other)
     }
 }
 
@@ -83,7 +105,18 @@ pub(super) enum ListValue<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
     Json(Json<'a>),
-    Built(Arc<BTreeMap<MapKey<'a>, (CelValue<'a>, CelValue<'a>)>>),
+    /// In the order of their keys, which are unique.
+    Built(Arc<[BuiltEntry<'a>]>),
+}
+
+/// An entry of a new map.
+#[derive(Clone, Debug)]
+pub(super) struct BuiltEntry<'a> {
+    /// The key as it is sorted and found.
+    pub(super) sorted: MapKey<'a>,
+    /// The key as the expression has it.
+    pub(super) key: CelValue<'a>,
+    pub(super) value: CelValue<'a>,
 }
 
 /// A key of a map. Integers of both types are equal when their values are.
@@ -91,30 +124,28 @@ pub(super) enum Map<'a> {
 pub(super) enum MapKey<'a> {
     Bool(bool),
     Int(i128),
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
+}
+
+impl MapKey<'_> {
+    /// The number of bytes that a comparison may read.
+    fn length(&self) -> usize {
+        match self {
+            MapKey::Text(text) => text.len(),
+            MapKey::Bool(_) | MapKey::Int(_) => 0,
+        }
+    }
 }
 
 impl<'a> CelValue<'a> {
     /// A new text.
-    pub(super) fn text(text: impl Into<String>) -> CelValue<'a> {
-        CelValue::Text(text.into().into())
+    pub(super) fn text(text: impl Into<Arc<str>>) -> CelValue<'a> {
+        CelValue::Text(Text::Shared(text.into()))
     }
 
     /// A new list.
     pub(super) fn list(elements: Vec<CelValue<'a>>) -> CelValue<'a> {
         CelValue::List(ListValue::Built(elements.into()))
-    }
-
-    /// A value of the object.
-    ///
-    /// # Errors
-    /// The value is no valid JSON, which is possible only if the object was not checked before.
-    pub(super) fn of_json(json: Json<'a>) -> Result<CelValue<'a>, Failure> {
-        match json.kind() {
-            NodeKind::List => Ok(CelValue::List(ListValue::Json(json))),
-            NodeKind::Map => Ok(CelValue::Map(Map::Json(json))),
-            NodeKind::Scalar => scalar(json),
-        }
     }
 
     /// The name of the value's type, as `type()` and messages have it.
@@ -154,8 +185,7 @@ impl<'a> CelValue<'a> {
                 let int = *double as i128;
                 Some(MapKey::Int(int))
             }
-            CelValue::Text(Text::Borrowed(text)) => Some(MapKey::Text(Cow::Borrowed(text))),
-            CelValue::Text(Text::Shared(text)) => Some(MapKey::Text(Cow::Owned(text.to_string()))),
+            CelValue::Text(text) => Some(MapKey::Text(text.clone())),
             CelValue::Null
             | CelValue::Double(_)
             | CelValue::Bytes(_)
@@ -175,19 +205,51 @@ impl<'a> CelValue<'a> {
     }
 }
 
+/// The error for a value of the object that is not JSON. It was checked when it was stored.
+fn invalid() -> Failure {
+    EvalError::Other("the object has a value that is not JSON".to_owned()).into()
+}
+
+/// A value of the object.
+fn of_json<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
+    match json.kind() {
+        NodeKind::List => Ok(CelValue::List(ListValue::Json(json))),
+        NodeKind::Map => Ok(CelValue::Map(Map::Json(json))),
+        NodeKind::Scalar => scalar(json, meter),
+    }
+}
+
+/// The text of a string of the object, or of a key; `None` if an escape is not valid. `raw`: its bytes between the
+/// quotes.
+fn read_text<'a>(raw: &'a [u8], meter: &mut CostMeter) -> Result<Option<Text<'a>>, Failure> {
+    if let Some(text) = meter.known_text(raw) {
+        meter.charge(1)?;
+        return Ok(Some(Text::Shared(text)));
+    }
+    meter.scan(raw.len())?;
+    Ok(match unescape(raw) {
+        Some(Cow::Borrowed(text)) => Some(Text::Borrowed(text)),
+        Some(Cow::Owned(text)) => {
+            meter.make_text(raw.len().max(text.len()))?;
+            let text: Arc<str> = text.into();
+            meter.keep_text(raw, &text);
+            Some(Text::Shared(text))
+        }
+        None => None,
+    })
+}
+
 /// A string, number, boolean or null of the object.
-fn scalar<'a>(json: Json<'a>) -> Result<CelValue<'a>, Failure> {
-    let invalid = || EvalError::Other("the object has a value that is not JSON".to_owned());
-    Ok(match json.bytes().unwrap_or(b"null") {
+fn scalar<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
+    let bytes = json.bytes().unwrap_or(b"null");
+    Ok(match bytes {
         b"null" => CelValue::Null,
         b"true" => CelValue::Bool(true),
         b"false" => CelValue::Bool(false),
-        [b'"', ..] => match json.as_str().ok_or_else(invalid)? {
-            Cow::Borrowed(text) => CelValue::Text(Text::Borrowed(text)),
-            Cow::Owned(text) => CelValue::text(text),
-        },
-        number => {
-            let number = std::str::from_utf8(number).map_err(|_| invalid())?;
+        [b'"', inside @ .., b'"'] => CelValue::Text(read_text(inside, meter)?.ok_or_else(invalid)?),
+        _ => {
+            meter.parse_number(bytes.len())?;
+            let number = std::str::from_utf8(bytes).map_err(|_| invalid())?;
             match number.parse::<i64>() {
                 Ok(int) => CelValue::Int(int),
                 Err(_) => CelValue::Double(number.parse().map_err(|_| invalid())?),
@@ -196,93 +258,189 @@ fn scalar<'a>(json: Json<'a>) -> Result<CelValue<'a>, Failure> {
     })
 }
 
-impl<'a> ListValue<'a> {
-    /// The number of elements, and the work of counting them in elements.
-    pub(super) fn count(&self) -> (usize, usize) {
+/// A value, or the key of a member, that has not been read. Reading takes time in proportion to its length, so it needs
+/// the meter. This is the only way to a value of the object.
+#[derive(Clone, Debug)]
+pub(super) struct UnreadValue<'a>(Content<'a>);
+
+#[derive(Clone, Debug)]
+enum Content<'a> {
+    /// A value of the object.
+    Json(Json<'a>),
+    /// The raw key of a member.
+    Key(&'a [u8]),
+    /// A value that was made, or read before.
+    Made(CelValue<'a>),
+}
+
+impl<'a> UnreadValue<'a> {
+    /// A value of the object.
+    pub(super) fn of_json(json: Json<'a>) -> UnreadValue<'a> {
+        UnreadValue(Content::Json(json))
+    }
+
+    /// Reads the value.
+    ///
+    /// # Errors
+    /// The limit is reached.
+    pub(super) fn read(self, meter: &mut CostMeter) -> Evaluated<'a> {
+        match self.0 {
+            Content::Made(value) => Ok(value),
+            // Escapes of keys are valid: they were read with the object.
+            Content::Key(raw) => Ok(CelValue::Text(read_text(raw, meter)?.unwrap_or(Text::Borrowed("")))),
+            Content::Json(json) => of_json(json, meter),
+        }
+    }
+}
+
+/// An entry of a map that has not been read.
+#[derive(Clone, Debug)]
+pub(super) enum MapEntry<'a> {
+    /// The raw key of a member, and the member.
+    Json(&'a [u8], Json<'a>),
+    /// A key and a value that were made.
+    Made(CelValue<'a>, CelValue<'a>),
+}
+
+impl<'a> MapEntry<'a> {
+    /// Reads the key and the value.
+    ///
+    /// # Errors
+    /// As for [`UnreadValue::read`].
+    pub(super) fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, CelValue<'a>), Failure> {
         match self {
-            ListValue::Json(json) => {
-                let count = json.count();
-                (count, count)
+            MapEntry::Made(key, value) => Ok((key, value)),
+            MapEntry::Json(raw, json) => {
+                let key = read_text(raw, meter)?.unwrap_or(Text::Borrowed(""));
+                let value = of_json(json, meter)?;
+                Ok((CelValue::Text(key), value))
             }
-            ListValue::Built(elements) => (elements.len(), 0),
+        }
+    }
+}
+
+impl<'a> ListValue<'a> {
+    /// The number of elements. Those of the object are counted one by one.
+    pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
+        match self {
+            ListValue::Json(json) => counted(*json, meter),
+            ListValue::Built(elements) => Ok(elements.len()),
         }
     }
 
-    /// The element at an index; `None` if there is none. The second is the number of elements that were passed.
-    pub(super) fn get(&self, index: i64) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
-        let Ok(index) = usize::try_from(index) else { return (None, 0) };
+    /// The element at an index; `None` if there is none.
+    pub(super) fn get(&self, index: i64, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
+        let Ok(index) = usize::try_from(index) else { return Ok(None) };
         match self {
             ListValue::Json(json) => {
                 // Elements are linked: `nth` passes those before.
                 let mut passed = 0;
+                let mut found = None;
                 for item in json.items() {
                     if passed == index {
-                        return (Some(CelValue::of_json(item)), passed);
+                        found = Some(UnreadValue::of_json(item));
+                        break;
                     }
                     passed += 1;
                 }
-                (None, passed)
+                meter.pass(passed)?;
+                Ok(found)
             }
-            ListValue::Built(elements) => (elements.get(index).cloned().map(Ok), 0),
+            ListValue::Built(elements) => Ok(elements.get(index).cloned().map(made)),
         }
     }
 
     /// The elements in order.
     pub(super) fn elements(&self) -> Elements<'a> {
         match self {
-            ListValue::Json(json) => Box::new(json.items().map(CelValue::of_json)),
+            ListValue::Json(json) => Box::new(json.items().map(UnreadValue::of_json)),
             ListValue::Built(elements) => {
                 let elements = elements.clone();
-                Box::new((0..elements.len()).filter_map(move |index| elements.get(index).cloned().map(Ok)))
+                Box::new((0..elements.len()).filter_map(move |index| elements.get(index).cloned().map(made)))
             }
         }
     }
 }
 
-/// The elements of a list.
-pub(super) type Elements<'a> = Box<dyn Iterator<Item = Result<CelValue<'a>, Failure>> + 'a>;
+/// A value that needs no reading.
+fn made(value: CelValue<'_>) -> UnreadValue<'_> {
+    UnreadValue(Content::Made(value))
+}
 
-/// The entries of a map: keys and values.
-pub(super) type Entries<'a> = Box<dyn Iterator<Item = Result<(CelValue<'a>, CelValue<'a>), Failure>> + 'a>;
+/// The number of elements or members of a value of the object.
+fn counted(json: Json<'_>, meter: &mut CostMeter) -> Result<usize, Failure> {
+    let count = json.count();
+    meter.pass(count)?;
+    Ok(count)
+}
+
+/// The elements of a list, or the keys of a map.
+pub(super) type Elements<'a> = Box<dyn Iterator<Item = UnreadValue<'a>> + 'a>;
+
+/// The entries of a map.
+pub(super) type Entries<'a> = Box<dyn Iterator<Item = MapEntry<'a>> + 'a>;
 
 impl<'a> Map<'a> {
-    /// The number of entries, and the work of counting them in entries.
-    pub(super) fn count(&self) -> (usize, usize) {
+    /// A new map of entries with their keys. Of equal keys the last one counts, as in cel-go.
+    pub(super) fn build(mut entries: Vec<BuiltEntry<'a>>, meter: &mut CostMeter) -> Result<Map<'a>, Failure> {
+        let mut work: u64 = 0;
+        for BuiltEntry { sorted, .. } in &entries {
+            work = work.saturating_add(1 + sorted.length() as u64 / 10);
+        }
+        // Each level of the sort compares each key once.
+        meter.charge(work.saturating_mul(u64::from(entries.len().max(1).ilog2())))?;
+        // The sort is stable, so the last one of equal keys is the first one from the end.
+        entries.sort_by(|left, right| left.sorted.cmp(&right.sorted));
+        entries.reverse();
+        entries.dedup_by(|earlier, later| earlier.sorted == later.sorted);
+        entries.reverse();
+        Ok(Map::Built(entries.into()))
+    }
+
+    /// The number of entries. Those of the object are counted one by one.
+    pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
         match self {
-            Map::Json(json) => {
-                let count = json.count();
-                (count, count)
-            }
-            Map::Built(entries) => (entries.len(), 0),
+            Map::Json(json) => counted(*json, meter),
+            Map::Built(entries) => Ok(entries.len()),
         }
     }
 
-    /// The value of a key; `None` if there is none. The second is the number of entries that were passed.
-    pub(super) fn get(&self, key: &MapKey<'_>) -> (Option<Result<CelValue<'a>, Failure>>, usize) {
+    /// The value of a key; `None` if there is none.
+    pub(super) fn get(&self, key: &MapKey<'_>, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         match self {
             Map::Json(json) => {
-                let MapKey::Text(key) = key else { return (None, 0) };
-                let (found, passed) = json.find(key);
-                (found.is_present().then(|| CelValue::of_json(found)), passed)
+                let MapKey::Text(key) = key else { return Ok(None) };
+                let (found, passed, compared) = json.find(key);
+                meter.pass(passed)?;
+                meter.compare(compared)?;
+                Ok(found.is_present().then(|| UnreadValue::of_json(found)))
             }
-            Map::Built(entries) => (entries.get(key).map(|(_, value)| Ok(value.clone())), 0),
+            Map::Built(entries) => {
+                let (mut start, mut end) = (0, entries.len());
+                while let Some(entry) = entries.get(start..end).and_then(|rest| rest.get(rest.len() / 2)) {
+                    let middle = start + (end - start) / 2;
+                    meter.compare(key.length().min(entry.sorted.length()))?;
+                    match entry.sorted.cmp(key) {
+                        Ordering::Equal => return Ok(Some(made(entry.value.clone()))),
+                        Ordering::Less => start = middle + 1,
+                        Ordering::Greater => end = middle,
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 
     /// The entries, in the order of their keys.
     pub(super) fn entries(&self) -> Entries<'a> {
         match self {
-            Map::Json(json) => Box::new(json.members().map(|(key, value)| {
-                let value = CelValue::of_json(value)?;
-                let key = match key {
-                    Cow::Borrowed(key) => Text::Borrowed(key),
-                    Cow::Owned(key) => key.into(),
-                };
-                Ok((CelValue::Text(key), value))
-            })),
+            Map::Json(json) => Box::new(json.raw_members().map(|(key, value)| MapEntry::Json(key, value))),
             Map::Built(entries) => {
-                let entries: Vec<_> = entries.values().cloned().collect();
-                Box::new(entries.into_iter().map(Ok))
+                let entries = entries.clone();
+                let entry = move |index: usize| {
+                    entries.get(index).map(|entry| MapEntry::Made(entry.key.clone(), entry.value.clone()))
+                };
+                Box::new((0..).map_while(entry))
             }
         }
     }
@@ -290,15 +448,10 @@ impl<'a> Map<'a> {
     /// The keys, in order.
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
-            Map::Json(json) => Box::new(json.members().map(|(key, _)| {
-                Ok(CelValue::Text(match key {
-                    Cow::Borrowed(key) => Text::Borrowed(key),
-                    Cow::Owned(key) => key.into(),
-                }))
-            })),
+            Map::Json(json) => Box::new(json.raw_members().map(|(key, _)| UnreadValue(Content::Key(key)))),
             Map::Built(entries) => {
-                let keys: Vec<CelValue<'a>> = entries.values().map(|(key, _)| key.clone()).collect();
-                Box::new(keys.into_iter().map(Ok))
+                let entries = entries.clone();
+                Box::new((0..).map_while(move |index: usize| entries.get(index).map(|entry| made(entry.key.clone()))))
             }
         }
     }

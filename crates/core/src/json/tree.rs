@@ -248,8 +248,9 @@ impl<'b> Tree<'b> {
         Ok(())
     }
 
-    /// The raw key of a member, without its quotes. Its end is found in the bytes, because nodes do not store it.
-    fn raw_key(&self, id: NodeId) -> &'b [u8] {
+    /// The raw key of a member of an object, without its quotes. Its end is found in the bytes, because nodes do not
+    /// store it. The result has no meaning for other nodes.
+    pub fn raw_key(&self, id: NodeId) -> &'b [u8] {
         let rest = &self.bytes[self.nodes[id].key as usize..];
         let mut end = 0;
         while let Some(byte) = rest.get(end).filter(|byte| **byte != b'"') {

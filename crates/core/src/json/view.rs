@@ -33,16 +33,19 @@ impl<'t> Json<'t> {
         Json(member)
     }
 
-    /// The member of this name, or missing as with [`Json::at`], and the number of members that were looked at.
-    pub fn find(self, key: &str) -> (Json<'t>, usize) {
-        let mut count = 0;
+    /// The member of this name, or missing as with [`Json::at`]. The second value is the number of members that were
+    /// looked at, and the third one the cost of the comparisons of their keys (see [`Tree::compare_key`]).
+    pub fn find(self, key: &str) -> (Json<'t>, usize, usize) {
+        let (mut count, mut cost) = (0, 0usize);
         for (tree, id) in self.children(NodeKind::Map) {
+            let (is_found, compared) = tree.compare_key(id, key);
             count += 1;
-            if tree.has_key(id, key) {
-                return (Json(Some((tree, id))), count);
+            cost = cost.saturating_add(compared);
+            if is_found {
+                return (Json(Some((tree, id))), count, cost);
             }
         }
-        (Json::NOTHING, count)
+        (Json::NOTHING, count, cost)
     }
 
     /// Whether there is a value, which may be null.
@@ -63,6 +66,11 @@ impl<'t> Json<'t> {
     /// The members of an object in the order of their keys; none for any other value.
     pub fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> + Clone {
         self.children(NodeKind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
+    }
+
+    /// Like [`Json::members`], with raw keys (see [`unescape`]), so that the caller decides when to read them.
+    pub fn raw_members(self) -> impl Iterator<Item = (&'t [u8], Json<'t>)> + Clone {
+        self.children(NodeKind::Map).map(|(tree, id)| (tree.raw_key(id), Json(Some((tree, id)))))
     }
 
     /// The number of elements or members; 0 for any other value.

@@ -18,7 +18,10 @@ use std::sync::{Mutex, PoisonError};
 use roaring::RoaringBitmap;
 
 use super::cel_type;
-use crate::cel::{CelError, CelProgram, EvaluationError, Indexed, IndexedKind, IndexedPath, ObjectSet, TooExpensive};
+use crate::cel::{
+    CelError, CelEvaluation, CelProgram, EvaluationError, EvaluationLimit, Indexed, IndexedKind, IndexedPath,
+    ObjectSet, TimeLimit, TooExpensive,
+};
 use crate::extract::{Extractor, Origin};
 use crate::model::{FieldIndex, Version};
 use crate::store::Object;
@@ -26,6 +29,13 @@ use crate::store::Object;
 /// The limit of one evaluation, in the unit of Kubernetes: that of one expression there (apiserver `pkg/apis/cel`,
 /// PerCallLimit).
 const MOST_FOR_OBJECT: u64 = 1_000_000;
+
+/// The limit of an evaluation in a usual turn: about a millisecond. An object that needs more is evaluated again, in a
+/// long turn and with [`MOST_FOR_OBJECT`].
+pub(super) const MOST_IN_USUAL_TURN: u64 = 50_000;
+
+/// Bytes of an object that can be read in the time of an evaluation with the cost of [`MOST_FOR_OBJECT`].
+pub(super) const BYTES_OF_LONG_EVALUATION: usize = 1 << 20;
 
 /// The limit of all evaluations of a request, in the same unit. Reading an object counts too.
 const MOST_FOR_REQUEST: u64 = 100_000_000;
@@ -51,6 +61,8 @@ pub struct CelFilter {
     pub(super) fields: Vec<FieldIndex>,
     /// What the index has.
     indexed: Indexed,
+    /// The limit of time of one evaluation.
+    time: Option<TimeLimit>,
     evaluated: AtomicU64,
     cost: AtomicU64,
     failed: AtomicU64,
@@ -146,12 +158,20 @@ impl CelFilter {
             indexed,
             program,
             fields,
+            time: None,
             evaluated: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             messages: Mutex::default(),
             found: Mutex::default(),
         })
+    }
+
+    /// The filter with a limit of time for each evaluation, besides that of its cost.
+    #[must_use]
+    pub fn with_time_limit(mut self, time: TimeLimit) -> CelFilter {
+        self.time = Some(time);
+        self
     }
 
     /// The expression.
@@ -203,9 +223,26 @@ impl CelFilter {
         self.evaluate(object).0
     }
 
+    /// Like [`CelFilter::evaluate`], within the limit of a usual turn. `None` if the evaluation exceeds it: then nothing
+    /// is counted, and the second value is the cost so far.
+    pub(super) fn evaluate_in_usual_turn(&self, object: &Object) -> (Option<bool>, u64) {
+        let limit = EvaluationLimit { cost: MOST_IN_USUAL_TURN, time: self.time };
+        let evaluation = self.program.evaluate(&object.json(), limit);
+        if let Err(EvaluationError::OverLimit { .. }) = evaluation.result {
+            return (None, evaluation.cost);
+        }
+        let (is_selected, cost) = self.count(object, evaluation);
+        (Some(is_selected), cost)
+    }
+
     /// Whether the expression is true for the object, and the cost.
     pub(super) fn evaluate(&self, object: &Object) -> (bool, u64) {
-        let evaluation = self.program.evaluate(&object.json(), MOST_FOR_OBJECT);
+        let limit = EvaluationLimit { cost: MOST_FOR_OBJECT, time: self.time };
+        self.count(object, self.program.evaluate(&object.json(), limit))
+    }
+
+    /// Counts an evaluation of the object. Returns whether the expression is true, and the cost.
+    fn count(&self, object: &Object, evaluation: CelEvaluation) -> (bool, u64) {
         let cost = evaluation.cost.saturating_add(object.length() as u64 / BYTES_FOR_ONE);
         self.evaluated.fetch_add(1, Ordering::Relaxed);
         let total = self.cost.fetch_add(cost, Ordering::Relaxed).saturating_add(cost);
@@ -222,7 +259,7 @@ impl CelFilter {
                 lock().failure.get_or_insert_with(|| format!("{}: {error}", object.key()));
                 (false, cost)
             }
-            Err(over @ EvaluationError::OverLimit { .. }) => {
+            Err(over @ (EvaluationError::OverLimit { .. } | EvaluationError::TooLong { .. })) => {
                 lock().over_limit.get_or_insert_with(|| format!("{}: {over}", object.key()));
                 (false, cost)
             }

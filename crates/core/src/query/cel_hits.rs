@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use roaring::RoaringBitmap;
 
-use super::cel_filter::{CelFilter, STEPS_FOR_ONE};
+use super::cel_filter::{BYTES_OF_LONG_EVALUATION, CelFilter, STEPS_FOR_ONE};
 use super::plan::{Hits, QueryPlan};
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
@@ -14,6 +14,10 @@ use crate::cel::{IndexRequirement, IndexTest, ObjectSet, Subject};
 use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::{IndexedPart, Snapshot};
+
+/// The steps of work for a part of a set, and the number of slots of a set that are combined in one more step.
+const PART_STEPS: u64 = 32;
+const SLOTS_FOR_ONE: u64 = 64;
 
 /// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a limit
 /// is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
@@ -55,9 +59,16 @@ impl CelFilter {
         for slot in candidates - certain {
             let Some(object) = snapshot.object(slot) else { continue };
             work.wait_to_read(object.length()).await;
-            let (is_selected, cost) = self.evaluate(object);
+            let (mut is_selected, mut cost) = self.evaluate_in_usual_turn(object);
+            if is_selected.is_none() {
+                // Nothing interrupts an evaluation, and this one takes longer than a usual turn.
+                work.wait_to_read(object.length().max(BYTES_OF_LONG_EVALUATION)).await;
+                let (is_long_selected, long_cost) = self.evaluate(object);
+                is_selected = Some(is_long_selected);
+                cost = cost.saturating_add(long_cost);
+            }
             work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
-            if is_selected {
+            if is_selected == Some(true) {
                 selected.insert(slot);
             }
             if self.is_over() {
@@ -75,7 +86,7 @@ impl CelFilter {
         work: &'a mut Work,
     ) -> Pin<Box<dyn Future<Output = RoaringBitmap> + Send + 'a>> {
         Box::pin(async move {
-            match set {
+            let slots = match set {
                 ObjectSet::All => snapshot.occupied().to_bitmap(),
                 ObjectSet::Nothing => RoaringBitmap::new(),
                 ObjectSet::Leaf(requirement) => {
@@ -104,14 +115,17 @@ impl CelFilter {
                     }
                     slots
                 }
-            }
+            };
+            // This set was made, and is combined with others: a slot takes at most a few bits.
+            work.spend(PART_STEPS + slots.len() / SLOTS_FOR_ONE).await;
+            slots
         })
     }
 
     /// The selection of a requirement.
     fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
         let operator = match &requirement.test {
-            IndexTest::In(values) => Operator::In(values.clone()),
+            IndexTest::In(values) => Operator::In(values.to_vec()),
             IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),
             IndexTest::AtLeast(bound) => Operator::GreaterOrEqual(*bound),
             IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),

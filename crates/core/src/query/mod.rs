@@ -27,6 +27,7 @@ mod tests;
 pub mod token;
 pub mod work;
 
+pub use crate::cel::TimeLimit;
 pub use cel_filter::{CelFilter, FailedObjects, OverCost, UnusableExpression};
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;

@@ -11,6 +11,7 @@ mod escapes;
 mod less;
 mod memory;
 mod messages;
+mod namespaces;
 mod placement;
 mod readiness;
 mod replicas;

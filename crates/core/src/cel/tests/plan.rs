@@ -333,3 +333,26 @@ fn nested_conditionals_have_plans_of_bounded_size() {
         CelProgram::compile(&format!("({leaf} ? true : false) ? {leaf} : false"), &Arc::new(CelType::Dyn)).unwrap();
     assert_ne!(program.analyze(&indexed(false)).when_true.at_most, ObjectSet::All);
 }
+
+/// The memory is that of everything that planning allocates, so it also bounds the time.
+#[test]
+fn planning_is_bounded_for_all_nodes_together() {
+    let names: Vec<String> = (0..8_000).map(|index| format!("'n{index}'")).collect();
+    let listed = format!("self.metadata.name in [{}]", names.join(","));
+    let leaf = "self.spec.a == 'x'";
+    // The list is in the condition of ten nested conditionals.
+    let long = (0..10).fold(listed, |inner, _| format!("({inner}) ? {leaf} : self.spec.z == 'y'"));
+    // Conditionals with many parts, each below forty operators that copy them.
+    let nested = (0..5).fold([leaf; 20].join(" || "), |inner, _| format!("({inner}) ? {leaf} : !({leaf})"));
+    let copied = (0..20).fold(nested, |inner, _| format!("(({inner}) && {leaf}) || {leaf}"));
+    let wide = vec![format!("({copied})"); 60].join(" && ");
+    for (why, text) in [("a long list", long), ("many nodes", wide)] {
+        let program = CelProgram::compile(&text, &Arc::new(CelType::Dyn)).unwrap();
+        let allocated = allocation_counter::measure(|| drop(program.analyze(&indexed(false)))).bytes_total;
+        assert!(allocated < 48 << 20, "{why}: {allocated} bytes");
+    }
+    // A long list has a plan nevertheless.
+    let listed = format!("self.metadata.name in [{}]", names.join(","));
+    let program = CelProgram::compile(&listed, &Arc::new(CelType::Dyn)).unwrap();
+    assert!(program.analyze(&indexed(false)).when_true.is_exact());
+}

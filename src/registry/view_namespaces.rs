@@ -1,0 +1,222 @@
+//! The namespaces to which a View restricts a resource, also where these depend on labels of Namespaces.
+//!
+//! [`SelectedNamespaces`] finds the Namespaces that a label selector selects, and all requests share its result.
+//! [`FollowedNamespaces`] tells a request or a watch that the result has changed.
+//!
+//! The store of Namespaces and that of the resource follow watches of their own, so a change of one can arrive before an
+//! older change of the other. When the set changes, a client may therefore have listed the previous set at any version
+//! up to the current one of the resource. Clients with such a version must list again, and the next list waits for a
+//! newer version: see [`SelectedSince`].
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::event_dispatcher::{MailboxContents, Subscription};
+use super::resource_state::{LoadState, ResourceState};
+use crate::model::Version;
+use crate::query::{Listing, Selection, State};
+use crate::selector::LabelSelector;
+use crate::store::{HistoryCursor, Snapshot};
+use crate::subscribe::{Transition, transition};
+
+/// Which namespaces a View shows of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ViewNamespaces {
+    /// All namespaces.
+    #[default]
+    All,
+    /// These namespaces; not empty.
+    Named(Vec<String>),
+    /// The namespaces whose Namespace has matching labels.
+    Selected(LabelSelector),
+}
+
+impl From<Vec<String>> for ViewNamespaces {
+    /// The namespaces of a list; all if it is empty.
+    fn from(names: Vec<String>) -> ViewNamespaces {
+        if names.is_empty() { ViewNamespaces::All } else { ViewNamespaces::Named(names) }
+    }
+}
+
+/// The version of a resource from which on lists show a selection. Clones share it.
+///
+/// A list waits until its store has reached it. A client that resumes from an older version must list again, because no
+/// event says which objects have entered or left the selection.
+#[derive(Clone, Debug, Default)]
+pub struct SelectedSince(Arc<AtomicU64>);
+
+impl SelectedSince {
+    /// A selection that is shown from this version on.
+    pub fn new(version: Version) -> SelectedSince {
+        SelectedSince(Arc::new(AtomicU64::new(version.number())))
+    }
+
+    /// The version.
+    pub fn version(&self) -> Version {
+        Version::new(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Permits lists and watches from `version` on. For a source that has no newer version: because nothing is written,
+    /// because its versions went back, or because it stores Namespaces elsewhere.
+    pub fn lower(&self, version: Version) {
+        self.0.fetch_min(version.number(), Ordering::Relaxed);
+    }
+}
+
+/// A set of namespaces.
+#[derive(Debug)]
+pub struct NamespaceSet {
+    /// The names, sorted.
+    pub names: Vec<String>,
+    /// The version from which on lists show the set.
+    pub since: SelectedSince,
+}
+
+/// The namespaces that a label selector selects. Remembers the last result, and reads only the changes since then.
+pub struct SelectedNamespaces {
+    selection: Selection,
+    last: Mutex<Option<Known>>,
+}
+
+/// The namespaces at one state of the store.
+struct Known {
+    epoch: u64,
+    end: HistoryCursor,
+    set: Arc<NamespaceSet>,
+}
+
+impl fmt::Debug for SelectedNamespaces {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SelectedNamespaces").field("labels", &self.selection.labels).finish_non_exhaustive()
+    }
+}
+
+impl SelectedNamespaces {
+    /// The namespaces with these labels. Nothing is read yet.
+    pub fn new(labels: &LabelSelector) -> SelectedNamespaces {
+        let selection = Selection { labels: labels.clone(), ..Selection::default() };
+        SelectedNamespaces { selection, last: Mutex::default() }
+    }
+
+    /// The namespaces in a state of the store of Namespaces. `shown` is the resource of the View, in all versions.
+    pub fn at(&self, snapshot: &Snapshot, shown: &[Arc<ResourceState>]) -> Arc<NamespaceSet> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|known| known.epoch == snapshot.epoch());
+        if let Some(known) = known.filter(|known| known.end >= snapshot.end()) {
+            return known.set.clone();
+        }
+        let last_change = known.map(|known| (known, self.last_change(snapshot, known.end)));
+        let set = match last_change {
+            Some((known, Some(None))) => known.set.clone(),
+            Some((_, Some(Some(_))) | (_, None)) => {
+                let reached = shown.iter().filter_map(|state| match state.load_state() {
+                    LoadState::Ready(snapshot) => Some(snapshot.version()),
+                    LoadState::Idle
+                    | LoadState::Loading(_)
+                    | LoadState::SourceError { .. }
+                    | LoadState::OverMemory(_)
+                    | LoadState::Gone(_) => None,
+                });
+                let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
+                Arc::new(NamespaceSet { names: self.names(snapshot), since })
+            }
+            // Before the oldest version of history there may have been other namespaces. Clients of another replica may
+            // have seen them.
+            None => {
+                let oldest = snapshot.oldest();
+                let begin = snapshot.since(oldest).ok();
+                let last_change = begin.and_then(|begin| self.last_change(snapshot, begin)).flatten();
+                let since = SelectedSince::new(last_change.unwrap_or(oldest));
+                Arc::new(NamespaceSet { names: self.names(snapshot), since })
+            }
+        };
+        *last = Some(Known { epoch: snapshot.epoch(), end: snapshot.end(), set: set.clone() });
+        set
+    }
+
+    /// The version of the last change from `cursor` on with which a namespace enters or leaves the set. The outer
+    /// `None`: the changes are not known any more.
+    fn last_change(&self, snapshot: &Snapshot, cursor: HistoryCursor) -> Option<Option<Version>> {
+        let moves = |change: &Transition| matches!(change, Transition::Added(_) | Transition::Deleted(_));
+        let mut changes = snapshot.changes(cursor)?.rev();
+        let last = changes.find(|change| transition(&self.selection, change).as_ref().is_some_and(moves));
+        // A relist does not show when its changes happened.
+        Some(last.map(|change| if change.in_relist_gap { snapshot.version() } else { change.version }))
+    }
+
+    /// The names of the selected namespaces, sorted as the keys of the store are.
+    fn names(&self, snapshot: &Snapshot) -> Vec<String> {
+        let found = Listing::new(State::current(snapshot.clone()), &self.selection, None);
+        found.map(|namespace| namespace.name().to_owned()).collect()
+    }
+}
+
+/// The namespaces of one request, followed while the response lasts.
+#[derive(Clone, Debug)]
+pub struct FollowedNamespaces {
+    selected: Arc<SelectedNamespaces>,
+    set: Arc<NamespaceSet>,
+    /// The resource of Namespaces.
+    state: Arc<ResourceState>,
+    /// The resource of the View, in all versions.
+    shown: Arc<[Arc<ResourceState>]>,
+}
+
+impl FollowedNamespaces {
+    /// Follows the namespaces that `snapshot` has; `state` is the resource of Namespaces. `shown` is the resource of the
+    /// View, in all versions.
+    pub fn new(
+        selected: &Arc<SelectedNamespaces>,
+        (state, snapshot): (&Arc<ResourceState>, &Snapshot),
+        shown: Arc<[Arc<ResourceState>]>,
+    ) -> FollowedNamespaces {
+        let set = selected.at(snapshot, &shown);
+        FollowedNamespaces { selected: selected.clone(), set, state: state.clone(), shown }
+    }
+
+    /// The namespaces when they were read.
+    pub fn set(&self) -> &Arc<NamespaceSet> {
+        &self.set
+    }
+
+    /// Whether the namespaces have changed since they were read, or can no longer be known.
+    pub fn is_changed(&self) -> bool {
+        match self.state.load_state() {
+            LoadState::Ready(snapshot) => !Arc::ptr_eq(&self.selected.at(&snapshot, &self.shown), &self.set),
+            // Namespaces are not served any more, or from another store, whose changes do not arrive here.
+            LoadState::Gone(_) => true,
+            // The state is unknown for now, and the caller was allowed to see what was shown.
+            LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
+        }
+    }
+}
+
+/// The namespaces of a watch, which is woken when they may have changed.
+#[derive(Debug)]
+pub struct WatchedNamespaces {
+    followed: FollowedNamespaces,
+    subscription: Subscription,
+}
+
+impl WatchedNamespaces {
+    /// Follows the namespaces with which the request of the watch began.
+    pub fn new(followed: &FollowedNamespaces) -> WatchedNamespaces {
+        let subscription = followed.state.dispatcher().subscribe(&followed.selected.selection, false);
+        WatchedNamespaces { followed: followed.clone(), subscription }
+    }
+
+    /// Whether the namespaces have changed since the request of the watch began.
+    pub fn is_changed(&self) -> bool {
+        match self.subscription.take() {
+            MailboxContents::Changes { changes, .. } if changes.is_empty() => false,
+            // At first, a mailbox counts as overflowed.
+            MailboxContents::Changes { .. } | MailboxContents::Overflowed => self.followed.is_changed(),
+        }
+    }
+
+    /// Waits until the namespaces may have changed.
+    pub async fn changed(&self) {
+        self.subscription.changed().await;
+    }
+}

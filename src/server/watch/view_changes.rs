@@ -1,0 +1,78 @@
+//! What can change the selection of a watch through a View: its definition, its namespaces, and the caller's Pod. The
+//! events that were sent then do not match what the View shows, so the watch must end.
+
+use std::sync::Arc;
+
+use tokio::sync::watch as state;
+
+use super::super::view_request::ViewRequest;
+use crate::registry::Resource;
+use crate::registry::followed_pod::FollowedPod;
+use crate::registry::view_namespaces::WatchedNamespaces;
+use crate::registry::views::Restriction;
+
+/// What the selection of a watch depends on. Nothing changes for a watch at the root.
+pub(super) struct ViewChanges {
+    /// Becomes true when the View of the watch ends.
+    view_ended: Option<state::Receiver<bool>>,
+    /// The caller's Pod, if the selection uses its labels or claims.
+    pod: Option<Arc<FollowedPod>>,
+    /// The namespaces of the View, if they can change.
+    namespaces: Option<WatchedNamespaces>,
+}
+
+impl ViewChanges {
+    /// The changes that concern a watch of `resource`, which is that of the View.
+    pub(super) fn new(resource: &Resource, view: Option<&ViewRequest>) -> ViewChanges {
+        let restriction = resource.view_restriction.as_ref();
+        ViewChanges {
+            view_ended: restriction.map(Restriction::ended),
+            pod: view.and_then(|through| through.consumer.as_ref()?.pod.clone()),
+            namespaces: restriction.and_then(Restriction::namespaces).map(WatchedNamespaces::new),
+        }
+    }
+
+    /// The reason why the View shows other objects now than when the watch began; `None` if it does not. `resource` is
+    /// that of the watch.
+    pub(super) fn reason(&self, resource: &Resource) -> Option<&'static str> {
+        // A View of a resource that the source does not serve any more ends with it, after its last events.
+        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && resource.state.departure().is_none() {
+            return Some("the View was changed or deleted");
+        }
+        if self.namespaces.as_ref().is_some_and(WatchedNamespaces::is_changed) {
+            return Some("the namespaces of the View changed");
+        }
+        match self.pod.as_ref().filter(|pod| pod.is_changed()) {
+            Some(pod) if pod.is_without_labels() => Some("the caller's Pod was deleted"),
+            Some(_) => Some("the labels of the caller's Pod changed"),
+            None => None,
+        }
+    }
+
+    /// Waits until there may be a reason to end.
+    pub(super) async fn changed(&mut self, resource: &Resource) {
+        let view_ended = async {
+            match &mut self.view_ended {
+                Some(ended) if resource.state.departure().is_none() => drop(ended.wait_for(|ended| *ended).await),
+                Some(_) | None => std::future::pending().await,
+            }
+        };
+        let pod_changed = async {
+            match &self.pod {
+                Some(pod) => pod.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let namespaces_changed = async {
+            match &self.namespaces {
+                Some(namespaces) => namespaces.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = view_ended => {}
+            () = pod_changed => {}
+            () = namespaces_changed => {}
+        }
+    }
+}
