@@ -364,8 +364,15 @@ fn base_images_are_named_by_digest() {
 }
 
 /// The documents whose links are checked.
-const DOCUMENTS: [&str; 6] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/your-operator.md"];
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/agents.md",
+    "docs/your-operator.md",
+];
 
 /// The anchor that a heading has on a web page: lower case, without punctuation, with hyphens for blanks.
 fn anchor(heading: &str) -> String {

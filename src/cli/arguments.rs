@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::get::arguments::GetArguments;
 use super::place::arguments::PlaceArguments;
 use super::server_arguments::{OperatorArguments, ServeArguments};
 use super::shared_arguments::{OutputFormat, SourceArguments};
@@ -41,23 +42,14 @@ pub enum Command {
     Kubeconfig(KubeconfigArguments),
     /// Show which resources would benefit most from caching (uses kube-apiserver metrics)
     Advise(AdviseArguments),
-    /// Query with sort, count and facets (not implemented yet)
-    #[command(hide = true)]
-    Get(Later),
+    /// Print objects like kubectl get, selected with CEL, sorted, or counted by values
+    Get(Box<GetArguments>),
     /// Show where a Pod can run, and why not elsewhere
     Place(Box<PlaceArguments>),
     /// Show the objects that an object owns, as a tree with their state
     Tree(TreeArguments),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
-}
-
-/// The options of a command that is not implemented yet.
-#[derive(Debug, Args)]
-pub struct Later {
-    /// Ignored.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub rest: Vec<String>,
 }
 
 /// `fieldcache check`.

@@ -2,8 +2,8 @@
 //!
 //! [`arguments`] are the commands and their options, [`server_arguments`] those of `serve` and `operator`,
 //! [`shared_arguments`] and [`limits`] those of several commands. [`program`] is the name by which the program was
-//! started, [`exit`] how a command ends, and [`output`] prints tables, JSON and YAML. [`crate::runtime`] runs what
-//! serves. Planned commands report that they are not implemented yet: see [`run`].
+//! started, [`exit`] how a command ends, and [`output`] prints tables, JSON and YAML. [`paths`] are the paths of objects
+//! and lists at a server. [`crate::runtime`] runs what serves.
 
 pub mod advise;
 pub mod arguments;
@@ -11,11 +11,13 @@ pub mod check;
 pub mod crds;
 pub mod exit;
 pub mod fields;
+pub mod get;
 pub mod kubeconfig;
 pub mod limits;
 pub mod openapi;
 pub mod operator;
 pub mod output;
+mod paths;
 pub mod place;
 pub mod program;
 pub mod serve;
@@ -62,7 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),
         Command::Operator(arguments) => runtime.block_on(operator::run(arguments)),
-        Command::Get(_) => not_implemented("get", "use kubectl against `fieldcache serve`"),
+        Command::Get(arguments) => runtime.block_on(get::run(*arguments)),
         Command::Kubeconfig(arguments) => runtime.block_on(kubeconfig::run(arguments)),
         Command::Advise(arguments) => runtime.block_on(advise::run(arguments)),
         Command::Place(arguments) => runtime.block_on(place::run(*arguments)),
@@ -76,9 +78,4 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(exit) => exit,
         Err(error) => exit::failed(&error, program),
     }
-}
-
-/// The error for a planned command. `instead` says what to use until then.
-fn not_implemented(command: &str, instead: &str) -> anyhow::Result<Exit> {
-    Err(anyhow::anyhow!("`fieldcache {command}` is not implemented yet; {instead}"))
 }

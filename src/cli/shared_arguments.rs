@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::runtime::source::SourceLocation;
 use crate::source::connection::ClusterOptions;
+use crate::source::kubeconfig::identity;
 use crate::telemetry::{self, LogFormat};
 
 /// What to read.
@@ -44,6 +45,16 @@ impl SourceArguments {
             context: self.context.clone(),
             server: self.server.clone(),
         }
+    }
+
+    /// The namespace to read: `named`, which is that of `--namespace`, otherwise that of the kubeconfig, otherwise
+    /// `default`. A kubeconfig that cannot be read is reported later, when the server is read.
+    pub fn namespace(&self, named: Option<&str>) -> String {
+        let has_kubeconfig = self.dir.is_none() && (self.server.is_none() || self.kubeconfig.is_some());
+        let of_kubeconfig =
+            || has_kubeconfig.then(|| identity(&self.cluster()).ok()).flatten().and_then(|identity| identity.namespace);
+        let namespace = named.map(str::to_owned).or_else(of_kubeconfig);
+        namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
     }
 }
 

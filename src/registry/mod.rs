@@ -41,7 +41,7 @@ pub use catalog::{ApiGroup, Catalog, PartialStore, Resource, ResourceOrigin, Sub
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;
-pub use dropped::Dropped;
+pub use dropped::{Dropped, RequestedParts};
 pub use freshness::{Freshness, Lagging};
 pub use memory::{Account, Memory, OverMemory};
 pub use panics::{PanicOrigin, Panics};

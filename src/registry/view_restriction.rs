@@ -1,10 +1,11 @@
 //! What a View shows of a resource: selections in addition to that of a request, and what is left out of objects.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use super::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
+use super::dropped::RequestedPrunes;
 use super::view_definition::ViewPart;
 use super::view_namespaces::{FollowedNamespaces, SelectedSince, ViewNamespaces};
 use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
@@ -22,8 +23,8 @@ pub struct Restriction {
     of_consumer: Selection,
     /// The fields that are left out of objects.
     prune: Arc<Prune>,
-    /// The same and metadata.managedFields; empty before the first request that leaves these out.
-    prune_and_managed_fields: Arc<OnceLock<Arc<Prune>>>,
+    /// The same and what requests leave out.
+    requested: RequestedPrunes,
     /// Fields that must have a value of the caller, as long as that value is not set. With any of them, no object is
     /// shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
@@ -77,7 +78,7 @@ impl Restriction {
             fields: fields.into(),
             of_consumer: Selection::default(),
             prune: part.prune.clone(),
-            prune_and_managed_fields: Arc::default(),
+            requested: RequestedPrunes::default(),
             open: Vec::new(),
             namespaces,
             since,
@@ -180,9 +181,9 @@ impl Restriction {
         &self.prune
     }
 
-    /// The fields that are pruned, and metadata.managedFields. The restrictions of all consumers share this value too.
-    pub fn prune_and_managed_fields(&self) -> Arc<Prune> {
-        self.prune_and_managed_fields.get_or_init(|| Arc::new(self.prune.and_managed_fields())).clone()
+    /// What requests leave out, together with what is pruned. The restrictions of all consumers share the values.
+    pub(super) fn requested_prunes(&self) -> &RequestedPrunes {
+        &self.requested
     }
 
     /// A receiver that becomes true when the View is replaced or deleted.

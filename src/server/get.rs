@@ -86,7 +86,7 @@ async fn answer_in(
     FacetOptions::check_absent(&context.info.query)?;
     check_not_sorted(&context.info.query)?;
     check_no_cel(&context.info.query)?;
-    let resource = whole.for_request(agreed.drops_managed_fields);
+    let resource = &whole.for_request(&agreed.parts);
     if let Some(problem) = problem_of_name(name) {
         return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))).into());
     }
@@ -230,7 +230,11 @@ async fn newest_enough(
     }
     match version {
         // For an Eventual read, `newest` only waits until writes through this server are visible.
-        None => Box::pin(consistency::newest(server, context, resource, snapshot, context.view.is_none())).await,
+        None => {
+            // The API server knows neither Views nor `keep`.
+            let is_upstream = context.view.is_none() && !resource.prune().is_some_and(|prune| prune.keeps_named_only());
+            Box::pin(consistency::newest(server, context, resource, snapshot, is_upstream)).await
+        }
         named => consistency::reach(&resource.state, snapshot, named).await,
     }
 }

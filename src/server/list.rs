@@ -89,8 +89,12 @@ async fn answer_in(
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
-    let resource = whole.for_request(agreed.drops_managed_fields);
-    let request = Arc::new(ListRequest::read(context, address, resource)?);
+    let resource = &whole.for_request(&agreed.parts);
+    let mut request = ListRequest::read(context, address, resource)?;
+    if !agreed.parts.kept.is_empty() {
+        request = request.not_forwarded();
+    }
+    let request = Arc::new(request);
     let selection = &request.selection;
     // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
     // lists.

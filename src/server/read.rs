@@ -201,7 +201,7 @@ pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
             failed.count, failed.evaluated, failed.first
         );
         // The error can have a text of the object, and a warning with control characters is omitted.
-        let shown = |character: char| if character.is_control() { char::REPLACEMENT_CHARACTER } else { character };
+        let shown = |character: char| if character.is_control() { ' ' } else { character };
         text.chars().map(shown).collect()
     }))
 }

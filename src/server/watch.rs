@@ -84,42 +84,41 @@ pub(super) async fn answer(
     address: &ResourcePath,
     whole: &Arc<Resource>,
 ) -> Result<Response<Body>, NoResponse> {
-    let mut resource = whole;
-    if resource.origin == ResourceOrigin::BuiltIn {
+    if whole.origin == ResourceOrigin::BuiltIn {
         check_route_accept(context.headers, &LISTS)?;
     }
     let catalog = server.catalog(context);
-    let offered = protobuf::offered(&catalog, resource);
+    let offered = protobuf::offered(&catalog, whole);
     // As in kube-apiserver, the header Accept is first checked as for a list, and below as for a watch.
     negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
     check_not_sorted(&context.info.query)?;
     check_no_cel(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
-    let selection = resource.restrict(read::selection(resource, address, &mut options)?.selection);
+    let selection = whole.restrict(read::selection(whole, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
     let of_selection =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
     let mut agreed = negotiate(context.headers, Offer::Watch, offered)?;
-    resource = whole.for_request(agreed.drops_managed_fields);
+    let mut resource = whole.for_request(&agreed.parts);
     let encoded = match agreed.format {
-        Format::Protobuf => protobuf::Objects::for_format(&catalog, resource, &agreed.form),
+        Format::Protobuf => protobuf::Objects::for_format(&catalog, &resource, &agreed.form),
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
     // In a View that hides fields, changes of only these fields send no events, unless the client requests them.
     let is_quiet = options.quiet.unwrap_or(whole.hidden().is_some());
-    let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded, is_quiet)?;
+    let mut shape = EventEncoder::new(server, context, &resource, agreed.form, encoded, is_quiet)?;
     // Opened before the store is read: a store that ends is retained for open watches.
     let open = resource.state.open_watch();
     let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
     if let Some(objects) = shape.encoded()
-        && protobuf::meets_unencodable(resource, &snapshot, &selection, objects).await
+        && protobuf::meets_unencodable(&resource, &snapshot, &selection, objects).await
     {
         agreed = negotiate(context.headers, Offer::Watch, offered.without())?;
-        resource = whole.for_request(agreed.drops_managed_fields);
-        shape = EventEncoder::new(server, context, resource, agreed.form, None, is_quiet)?;
+        resource = whole.for_request(&agreed.parts);
+        shape = EventEncoder::new(server, context, &resource, agreed.form, None, is_quiet)?;
     }
     let is_encoded = shape.encoded().is_some();
     let names_none = options.version.is_empty();
@@ -129,7 +128,7 @@ pub(super) async fn answer(
     }
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
-            Start::Initial { not_older_than: consistency::needed_version(server, context, resource).await? }
+            Start::Initial { not_older_than: consistency::needed_version(server, context, &resource).await? }
         }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
@@ -140,7 +139,7 @@ pub(super) async fn answer(
     if matches!(start, Start::Initial { .. }) {
         context.record.record_access(selection.access());
     }
-    let explanation = explanation(context, start, &snapshot, &selection, resource).await;
+    let explanation = explanation(context, start, &snapshot, &selection, &resource).await;
     let length = match options.timeout_seconds {
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
@@ -152,7 +151,7 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let forwarding = if bookmarks { ProgressForwarding::from_request(context, resource).await } else { None };
+    let forwarding = if bookmarks { ProgressForwarding::from_request(context, &resource).await } else { None };
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
     let subscription = resource.state.dispatcher().subscribe(&selection, forwarding.is_some());
     let head_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
@@ -167,7 +166,7 @@ pub(super) async fn answer(
         lease,
         subscription,
         draining: server.draining.subscribe(),
-        view_changes: ViewChanges::new(resource, context.view.as_ref()),
+        view_changes: ViewChanges::new(&resource, context.view.as_ref()),
         _open: open,
         counted,
         unpaid: UnchargedWork::new(server.limits.seats(), context.user),
@@ -193,7 +192,7 @@ pub(super) async fn answer(
         if is_encoded { "application/vnd.kubernetes.protobuf;stream=watch" } else { media_type(Format::Json) };
     let mut response = with_type(Response::new(Body::stream(batches)), media_type);
     if agreed.misses_protobuf {
-        protobuf::add_missed_header(resource, &mut response);
+        protobuf::add_missed_header(&resource, &mut response);
     }
     if is_compressed {
         mark_gzip(&mut response);

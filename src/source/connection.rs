@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use kube::{Client, Config};
@@ -176,6 +176,12 @@ impl Connection {
         Ok(Connection { client, apart, url, takes_gzip, unfinished: Arc::default() })
     }
 
+    /// A connection over a client of the caller, such as that of a server in this process. Its requests do not accept
+    /// gzip. `url` is the name of the server in messages.
+    pub fn over(client: Client, url: String) -> Connection {
+        Connection { apart: client.clone(), client, url, takes_gzip: false, unfinished: Arc::default() }
+    }
+
     /// A client of the same cluster with its own connections, for other threads than the one that follows the source.
     /// The runtime that opens a connection polls it. A watch on a connection that the workers poll would wait while
     /// they are busy, and lag behind.
@@ -333,6 +339,16 @@ impl Connection {
     pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
         let body = self.bytes_within(path, accept, MAX_JSON_BYTES).await?;
         self.parse_json(path, &body, MAX_JSON_MEMORY)
+    }
+
+    /// Sends a GET, and returns the headers of the response and its JSON document.
+    ///
+    /// # Errors
+    /// As [`Connection::json`].
+    pub async fn json_with_headers(&self, path: &str, accept: &str) -> Result<(HeaderMap, Value), RequestError> {
+        let (parts, body) = self.get(path, accept).await?.into_parts();
+        let body = self.read_body(path, body, MAX_JSON_BYTES).await?;
+        Ok((parts.headers, self.parse_json(path, &body, MAX_JSON_MEMORY)?))
     }
 
     /// Sends a GET, and returns the whole body, of at most `most` bytes.

@@ -17,7 +17,7 @@ pub const GROUP: &str = "view.fieldcache.dev";
 pub const VERSION: &str = "v1alpha1";
 
 /// The media type that requests Facets.
-const MEDIA_TYPE: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
+pub const MEDIA_TYPE: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
 
 /// The number of values of each facet without `facetLimit`.
 const DEFAULT_LIMIT: usize = 20;

@@ -4,11 +4,15 @@
 //! Every response exists as JSON, all but watches as YAML, and some in protobuf ([`Protobuf`]). Tables exist as JSON
 //! and YAML, PartialObjectMetadata in all three formats. Lists also exist as [`super::facets`], in JSON and YAML.
 
+use std::fmt;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
 use super::api_error::ApiError;
 use super::facets;
+use crate::extract::prune;
+use crate::registry::RequestedParts;
 use crate::request::Query;
 
 /// The name of fieldcache's own representation of lists, in the parameter `as`.
@@ -94,8 +98,8 @@ pub struct Agreed {
     pub format: Format,
     /// The representation of the response.
     pub form: Representation,
-    /// Whether `metadata.managedFields` is left out.
-    pub drops_managed_fields: bool,
+    /// The parts of objects that are shown.
+    pub parts: RequestedParts,
     /// Whether kube-apiserver would have sent protobuf to this client, but fieldcache cannot.
     pub misses_protobuf: bool,
 }
@@ -181,6 +185,36 @@ impl<'a> Clause<'a> {
         (!is_repeated).then(|| names.contains(&"metadata.managedFields"))
     }
 
+    /// The paths that the clause keeps, joined by `+` or commas, in the form of a View; empty: all.
+    ///
+    /// # Errors
+    /// 400 for an invalid path, for too many names, and for a representation other than whole objects.
+    fn kept(&self, form: &Representation) -> Result<Vec<String>, ApiError> {
+        let Some((_, paths)) = self.parameters.iter().find(|(key, _)| *key == "keep") else { return Ok(Vec::new()) };
+        let invalid = |what: &dyn fmt::Display| ApiError::BadRequest(format!("keep in the header Accept: {what}"));
+        if *form != Representation::Whole {
+            return Err(invalid(&"it is only supported for whole objects, without the parameter as"));
+        }
+        let (mut kept, mut names) = (Vec::new(), 0);
+        for path in paths.split(['+', ',']).map(str::trim).filter(|path| !path.is_empty()) {
+            let path = if path.starts_with('.') { path.to_owned() } else { format!(".{path}") };
+            names += prune::path::names(&path).map_err(|error| invalid(&format_args!("{path} {error}")))?.len();
+            kept.push(path);
+        }
+        if kept.is_empty() {
+            return Err(invalid(&"it must have a path, such as keep=metadata.name+spec.color"));
+        }
+        if names > prune::MOST_NAMES {
+            return Err(invalid(&format_args!(
+                "all paths together have {names} names; at most {} are allowed",
+                prune::MOST_NAMES
+            )));
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        Ok(kept)
+    }
+
     /// The representation that the parameters of the clause request; `None` if `offer` does not have it.
     fn form(&self, offer: Offer) -> Option<Representation> {
         let stream = self.parameter("stream");
@@ -223,14 +257,14 @@ impl<'a> Clause<'a> {
 ///
 /// # Errors
 /// 406 with the offered media types, if the client accepts none of them. 406 that states where Facets are offered, if
-/// the client accepts them.
+/// the client accepts them. 400 for an invalid `keep`.
 pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
         let (format, form) = (Format::Json, Representation::Whole);
-        return Ok(Agreed { format, form, drops_managed_fields: false, misses_protobuf: false });
+        return Ok(Agreed { format, form, parts: RequestedParts::default(), misses_protobuf: false });
     }
-    let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+    let mut clauses: Vec<Clause<'_>> = clauses(header).filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
     let mut misses_protobuf = false;
     for clause in &clauses {
@@ -240,7 +274,12 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
             continue;
         };
         if format != Format::Protobuf || protobuf.here.has(&form) {
-            return Ok(Agreed { format, form, drops_managed_fields, misses_protobuf });
+            let kept = match offer {
+                Offer::Resource | Offer::List | Offer::Watch => clause.kept(&form)?,
+                Offer::Discovery | Offer::Plain => Vec::new(),
+            };
+            let parts = RequestedParts { drops_managed_fields, kept };
+            return Ok(Agreed { format, form, parts, misses_protobuf });
         }
         misses_protobuf |= protobuf.upstream.has(&form);
     }
@@ -257,6 +296,26 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
         }
     };
     Err(ApiError::NotAcceptable(format!("only the following media types are accepted: {offered}")))
+}
+
+/// The clauses of a header Accept. A part without a slash continues the paths of `keep` in the clause before it.
+fn clauses(header: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(header);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut end = text.find(',').unwrap_or(text.len());
+        while text[..end].contains("keep=") && end < text.len() {
+            let after = &text[end + 1..];
+            let next = after.find(',').unwrap_or(after.len());
+            let first = after[..next].split(';').next().unwrap_or_default();
+            if first.contains('/') || first.trim() == "*" {
+                break;
+            }
+            end += 1 + next;
+        }
+        rest = text.get(end + 1..);
+        Some(&text[..end])
+    })
 }
 
 /// Whether the header Accept names Facets. Then a list must be negotiated as [`Offer::List`], which may choose another

@@ -15,10 +15,10 @@ use e2e::{fixtures, objects};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(30);
-const GROUP: &str = "beside.example.com";
-const NAMESPACES: [&str; 3] = ["default", "east", "west"];
+pub(crate) const GROUP: &str = "beside.example.com";
+pub(crate) const NAMESPACES: [&str; 3] = ["default", "east", "west"];
 
-fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     let version = json!({
         "name": "v1", "served": true, "storage": true,
         "schema": { "openAPIV3Schema": { "type": "object", "description": "A shirt one can order.", "properties": {
@@ -58,7 +58,7 @@ fn shirts(namespace: &str) -> String {
 }
 
 /// What is in every namespace: all that `kubectl get all` shows and more, so that tables have rows.
-async fn fill(writer: &Client) -> Result<()> {
+pub(crate) async fn fill(writer: &Client) -> Result<()> {
     let template = json!({
         "metadata": { "labels": { "app": "shop" } },
         "spec": { "containers": [{ "name": "main", "image": "shop:1", "ports": [{ "containerPort": 80 }] }] },

@@ -5,6 +5,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects")]
 
 mod access;
+mod agents;
 mod audit;
 mod bad_input;
 mod cel;
@@ -19,6 +20,7 @@ mod facets;
 mod faults;
 mod freshness;
 mod generator;
+mod get;
 mod harness;
 mod hostile;
 mod image;

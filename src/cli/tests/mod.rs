@@ -98,7 +98,7 @@ fn help_texts_are_as_written() {
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         texts.push((command.get_name().to_owned(), command.render_long_help().to_string()));
     }
-    assert_eq!(texts.len(), 11, "the program and the commands that are there");
+    assert_eq!(texts.len(), 12, "the program and the commands that are there");
     for (name, text) in texts {
         golden(&format!("{name}.txt"), &text);
     }
@@ -145,7 +145,8 @@ fn a_plugin_speaks_of_what_can_be_typed() {
         let own = Program::Itself.in_text(&text);
         let bare = own.match_indices("fieldcache ").filter(|(position, _)| !own[..*position].ends_with("kubectl "));
         let bare: Vec<&str> = bare.map(|(position, _)| own[position..].lines().next().unwrap_or_default()).collect();
-        let commands = ["serve", "operator", "check", "fields", "openapi", "kubeconfig", "advise", "place", "crds"];
+        let commands =
+            ["serve", "operator", "check", "fields", "openapi", "kubeconfig", "advise", "get", "place", "tree", "crds"];
         let typed = bare.iter().find(|line| line.split(' ').nth(1).is_some_and(|word| commands.contains(&word)));
         assert_eq!(typed, None, "{name}");
         seen += text.matches("kubectl fieldcache").count();

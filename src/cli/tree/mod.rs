@@ -14,7 +14,6 @@ mod tests;
 use crate::dependents::DependentsDocument;
 use crate::dependents::document::SearchedResource;
 use crate::model::Moment;
-use crate::source::kubeconfig::identity;
 
 use super::exit::{self, Exit};
 use super::output::{printed, write_out};
@@ -41,7 +40,7 @@ pub async fn run(arguments: TreeArguments) -> anyhow::Result<Exit> {
 /// Those of [`run`].
 pub(super) async fn answer(arguments: &TreeArguments, now: Moment) -> anyhow::Result<(String, Vec<String>, Exit)> {
     let object = arguments.object_name()?;
-    let namespace = own_namespace(arguments);
+    let namespace = arguments.source.namespace(arguments.namespace.as_deref());
     let (owner, found) = match &arguments.source.dir {
         Some(_) => local::dependents(arguments, object, &namespace).await?,
         None => remote::dependents(arguments, object, &namespace).await?,
@@ -53,17 +52,6 @@ pub(super) async fn answer(arguments: &TreeArguments, now: Moment) -> anyhow::Re
     };
     let exit = if found.dependents.is_empty() { Exit::No } else { Exit::Done };
     Ok((printed(&OwnerTree { owner, found, now }, arguments.output), notes, exit))
-}
-
-/// The namespace of the object: that of `--namespace`, otherwise that of the kubeconfig, otherwise `default`. A
-/// kubeconfig that cannot be read is reported later, when the server is read.
-fn own_namespace(arguments: &TreeArguments) -> String {
-    let source = &arguments.source;
-    let has_kubeconfig = source.dir.is_none() && (source.server.is_none() || source.kubeconfig.is_some());
-    let of_kubeconfig =
-        || has_kubeconfig.then(|| identity(&source.cluster()).ok()).flatten().and_then(|identity| identity.namespace);
-    let namespace = arguments.namespace.clone().or_else(of_kubeconfig);
-    namespace.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
 }
 
 /// What may be missing in the tree, and how to get it.

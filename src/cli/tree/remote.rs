@@ -5,6 +5,7 @@ use anyhow::{Context, anyhow, bail};
 
 use super::arguments::{ObjectName, TreeArguments};
 use super::owner::{missing, owner_of};
+use crate::cli::paths::object_path;
 use crate::dependents::document::{API_VERSION, RESOURCE};
 use crate::dependents::{Dependent, DependentsDocument};
 use crate::model::Scope;
@@ -50,16 +51,6 @@ pub(super) async fn dependents(
     };
     let found = serde_json::from_slice(&found).map_err(|error| connection.broken(&path, &error))?;
     Ok((owner, found))
-}
-
-/// The path of an object.
-pub(super) fn object_path(resource: &Discovered, namespace: &str, name: &str) -> String {
-    let (version, plural) = (resource.gvr.group_version().path(), &resource.gvr.resource);
-    let name = percent_encode(name);
-    match resource.scope {
-        Scope::Namespaced => format!("/{version}/namespaces/{}/{plural}/{name}", percent_encode(namespace)),
-        Scope::Cluster => format!("/{version}/{plural}/{name}"),
-    }
 }
 
 /// The path of the dependents of an owner of this resource. Those of an object in a namespace are in the same

@@ -7,11 +7,12 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use super::arguments::{ObjectName, TreeArguments};
-use super::remote::{dependents_path, explanation, object_path};
+use super::remote::{dependents_path, explanation};
 use super::{answer, notes, picture};
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
 use crate::cli::output::Printed;
+use crate::cli::paths::object_path;
 use crate::cli::tests::golden;
 use crate::dependents::document::{ObjectStatus, Owner};
 use crate::dependents::{Dependent, DependentsDocument};

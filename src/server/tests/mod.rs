@@ -21,6 +21,7 @@ mod field_validation;
 mod get;
 mod guards;
 mod indent;
+mod kept;
 mod limits;
 mod list;
 mod listen;

@@ -101,6 +101,57 @@ impl Prune {
         Ok(prune)
     }
 
+    /// Keeps the parts at these paths, and what identifies an object. Unlike in a View, copies of other parts that are
+    /// kept remain: the caller may read everything, and only chooses what to receive.
+    ///
+    /// # Errors
+    /// A path is not valid: the error of the first one.
+    pub fn kept<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Prune, InvalidPath> {
+        let mut prune = Prune::identifying();
+        for path in paths {
+            prune.keep(&as_texts(&path::names(path)?));
+        }
+        Ok(prune)
+    }
+
+    /// Keeps only what identifies an object.
+    pub fn identifying() -> Prune {
+        let mut prune = Prune { members: Vec::new(), keeps_named_only: true };
+        for names in ALWAYS_KEPT {
+            prune.keep(names);
+        }
+        prune
+    }
+
+    /// What both prune. It recurses once for each name of a path, of which there are at most [`MOST_NAMES`].
+    #[must_use]
+    pub fn and(&self, other: &Prune) -> Prune {
+        let keeps_named_only = self.keeps_named_only || other.keeps_named_only;
+        let names = self.members.iter().chain(&other.members).map(|(name, _)| name);
+        let mut both = Prune { members: Vec::new(), keeps_named_only };
+        for name in names {
+            let Err(place) = both.place(name) else { continue };
+            let rule = match (self.rule(name), other.rule(name)) {
+                (MemberRule::Keep, rule) | (rule, MemberRule::Keep) => rule,
+                (MemberRule::Prune(PrunedPart::Inside(one)), MemberRule::Prune(PrunedPart::Inside(two))) => {
+                    MemberRule::Prune(PrunedPart::Inside(one.and(&two)))
+                }
+                (MemberRule::Prune(_), MemberRule::Prune(_)) => MemberRule::Prune(PrunedPart::Whole),
+            };
+            both.insert_at(place, name, rule);
+        }
+        both
+    }
+
+    /// What is pruned of the member of this name.
+    fn rule(&self, name: &str) -> MemberRule {
+        match self.place(name) {
+            Ok(place) => self.members[place].1.clone(),
+            Err(_) if self.keeps_named_only => MemberRule::Prune(PrunedPart::Whole),
+            Err(_) => MemberRule::Keep,
+        }
+    }
+
     /// The same paths, and `metadata.managedFields`.
     #[must_use]
     pub fn and_managed_fields(&self) -> Prune {

@@ -194,6 +194,32 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn two_prunes_together_leave_what_one_after_the_other_leaves(
+        value in values(),
+        pruned in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..3),
+        kept in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..3),
+        requested in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..4),
+    ) {
+        let texts = |paths: &[Vec<&str>]| -> Vec<String> {
+            paths.iter().map(|names| format!(".{}", names.join("."))).collect()
+        };
+        let [pruned, kept, requested] = [&pruned, &kept, &requested].map(|paths| texts(paths));
+        let hidden =
+            Prune::with_kept(pruned.iter().map(String::as_str), kept.iter().map(String::as_str)).unwrap();
+        let request = Prune::kept(requested.iter().map(String::as_str)).unwrap();
+        let object = json!({"a": value, "b": {"a": value}, "kind": "x"}).to_string();
+        let first = hidden.apply(object.as_bytes(), []).unwrap().0;
+        let expected = request.apply(&first, []).unwrap().0;
+        let found = hidden.and(&request).apply(object.as_bytes(), []).unwrap().0;
+        let found = String::from_utf8(found).unwrap();
+        prop_assert_eq!(&found, &String::from_utf8(expected).unwrap(), "{:?} {:?} {:?}", pruned, kept, requested);
+        let other = request.and(&hidden).apply(object.as_bytes(), []).unwrap().0;
+        prop_assert_eq!(found, String::from_utf8(other).unwrap());
+    }
+}
+
 /// Removes member `a` of each object that only lists surround, as `.spec.a` does with a nested value.
 fn expected_of_nested(nested: &Nested) -> String {
     let text = nested.text();
