@@ -195,7 +195,11 @@ pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
     let Some(cel) = &selection.cel else { return Ok(None) };
     let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
     Ok(failed.map(|failed| {
-        let text = format!("celSelector failed for {} objects, which are not selected; {}", failed.count, failed.first);
+        let text = format!(
+            "celSelector failed for {} objects, which are not selected, of {} that were evaluated; indexes excluded the \
+             others; {}",
+            failed.count, failed.evaluated, failed.first
+        );
         // The error can have a text of the object, and a warning with control characters is omitted.
         let shown = |character: char| if character.is_control() { ' ' } else { character };
         text.chars().map(shown).collect()

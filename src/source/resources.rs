@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::discovery::{Discovered, Discovery};
 use crate::builtin;
 use crate::crd::{Crd, CrdVersion, DEFINITION_LEVELS, served_groups, version_priority};
-use crate::extract::Extractor;
+use crate::extract::{Extractor, ObjectSchema};
 use crate::json::tree::{self, Tree};
 use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
@@ -96,6 +96,10 @@ pub(super) fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
 /// The resource for a built-in one that discovery lists. `minor` is the minor version of Kubernetes, on which
 /// deprecation warnings depend.
 pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
+    let extractor = builtin::extractor(&found.gvr.group, &found.gvr.version, &found.kind);
+    // A newer server has fields that the schemas of this program lack.
+    let extractor =
+        if minor <= builtin::schemas::MINOR { extractor } else { extractor.with_schema(ObjectSchema::Unknown) };
     Resource {
         gvr: found.gvr.clone(),
         kind: found.kind.clone(),
@@ -110,7 +114,7 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: builtin::deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
         definition: String::new(),
-        extractor: builtin::extractor(&found.gvr.group, &found.gvr.version, &found.kind),
+        extractor,
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,

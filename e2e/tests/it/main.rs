@@ -8,6 +8,7 @@ mod access;
 mod agents;
 mod audit;
 mod bad_input;
+mod cel;
 mod check_agreement;
 mod clients;
 mod commands;

@@ -1,9 +1,11 @@
 //! Finds the row of a kind, and returns the facts in it.
 
+use std::sync::Arc;
+
 use super::kind::{BuiltinKind, UNLISTED, ZeroValues};
 use super::table::kinds;
-use crate::extract::Extractor;
 use crate::extract::builtin::{self, PublishedField};
+use crate::extract::{BuiltInName, Extractor, ObjectSchema};
 use crate::model::Scope;
 use crate::printer::{self, Printer};
 use crate::schema::metadata::NameRule;
@@ -16,7 +18,12 @@ pub fn find(group: &str, kind: &str) -> Option<&'static BuiltinKind> {
 /// The extractor of a built-in kind in one version. Kinds that are not in the table have only metadata.name and
 /// metadata.namespace.
 pub fn extractor(group: &str, version: &str, kind: &str) -> Extractor {
-    Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version)
+    let extractor = Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version);
+    let name = || BuiltInName { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
+    match super::served::find(group, version, kind) {
+        Some(_) => extractor.with_schema(ObjectSchema::BuiltIn(Arc::new(name()))),
+        None => extractor,
+    }
 }
 
 /// The selectable fields that a kind publishes in one version: metadata.name and metadata.namespace for kinds that are

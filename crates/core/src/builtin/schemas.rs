@@ -34,6 +34,9 @@ const NAME_IS_OPTIONAL: [&str; 8] = [
 /// The media types of responses.
 const PRODUCES: &[&str] = &["application/json"];
 
+/// The minor version of Kubernetes whose schemas these are. Later versions have more fields.
+pub const MINOR: u64 = 36;
+
 /// The definitions and descriptions that the documents of custom resources share in folder mode.
 pub fn shared() -> Shared<'static> {
     Shared { definitions: published(), parameters: parameters() }

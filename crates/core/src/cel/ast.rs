@@ -69,6 +69,10 @@ pub(super) enum FoldKind {
     Filter,
     /// `transformMap`.
     TransformMap,
+    /// `transformMapEntry`.
+    TransformMapEntry,
+    /// `sortBy`.
+    SortBy,
 }
 
 /// An expression.
@@ -173,6 +177,11 @@ impl Ast {
 
     pub(super) fn expr(&self, id: ExprId) -> &Expr {
         &self.node(id).expr
+    }
+
+    /// The numbers of all nodes. A node has a larger number than those below it.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(ExprId)
     }
 
     /// The number of nodes.

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use super::failure::{EvalError, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
+use super::named_format::NamedFormat;
+use super::operate::is_same;
 use super::pattern::Pattern;
 use super::quantity::Quantity;
+use super::semver::Semver;
 use super::time::{self, Timestamp};
+use super::url::Url;
 use super::value::Evaluated;
-use super::value::{CelValue, ListValue, Map, Text};
-use super::{lists, net, strings};
-use crate::model::float;
+use super::value::{BuiltEntry, CelValue, ListValue, Map, MapKey, Text};
+use super::{lists, net, strings, text_format};
 
 /// Evaluates a function. `arguments` has the target first; `compiled` is the pattern if it is a literal.
 pub(super) fn call<'a>(
@@ -36,6 +39,10 @@ pub(super) fn call<'a>(
             let is_zero = is_zero(of);
             free(meter, CelValue::Optional(if is_zero { None } else { Some(Arc::new(of.clone())) }))
         }
+        // A value that is no list includes itself.
+        (F::Includes, [of, sought]) if !matches!(of, CelValue::List(_)) => {
+            is_same(meter, of, sought).map(CelValue::Bool)
+        }
         (F::Range, [CelValue::Int(end)]) => lists::range(meter, *end),
         (F::Join, [CelValue::List(list)]) => strings::join(meter, list, ""),
         (F::Join, [CelValue::List(list), CelValue::Text(separator)]) => strings::join(meter, list, separator),
@@ -51,6 +58,35 @@ pub(super) fn call<'a>(
             })?;
             meter.read(text.len().max(1))?;
             parse(function, text)
+        }
+        (F::Url | F::IsUrl | F::Semver | F::IsSemver, [CelValue::Text(text), rest @ ..]) => {
+            meter.read(text.len().max(1))?;
+            parse_further(function, text, rest)
+        }
+        (F::FormatNamed, [CelValue::Text(name)]) => {
+            let found = NamedFormat::find(name).map(|format| Arc::new(CelValue::Format(format)));
+            free(meter, CelValue::Optional(found))
+        }
+        (F::FormatOf(name), []) => match NamedFormat::find(name) {
+            Some(format) => free(meter, CelValue::Format(format)),
+            None => no_overload(),
+        },
+        (F::Validate, [CelValue::Format(format), CelValue::Text(text)]) => {
+            // Patterns of upstream have up to 60 parts.
+            meter.read(text.len().saturating_mul(16).max(1))?;
+            let errors: Vec<CelValue<'a>> = format.errors(text).into_iter().map(CelValue::text).collect();
+            Ok(CelValue::Optional((!errors.is_empty()).then(|| Arc::new(CelValue::list(errors)))))
+        }
+        (F::FormatText, [CelValue::Text(format), CelValue::List(arguments)]) => {
+            text_format::format(meter, format, arguments)
+        }
+        (_, [CelValue::Url(url)]) => {
+            meter.charge(1)?;
+            call_url(meter, function, url)
+        }
+        (_, [CelValue::Semver(version), rest @ ..]) => {
+            meter.charge(1)?;
+            call_semver(function, version, rest)
         }
         (_, [CelValue::Text(text), rest @ ..]) => strings::call(meter, function, text, rest, compiled),
         (_, [CelValue::List(list), rest @ ..]) => lists::call(meter, function, list, rest),
@@ -115,14 +151,19 @@ fn is_zero(value: &CelValue<'_>) -> bool {
         CelValue::Text(text) => text.is_empty(),
         CelValue::Bytes(bytes) => bytes.is_empty(),
         CelValue::List(ListValue::Built(elements)) => elements.is_empty(),
-        CelValue::List(ListValue::Json { json, .. }) => json.items().next().is_none(),
+        CelValue::List(ListValue::Json(json)) => json.items().next().is_none(),
         CelValue::Map(Map::Built(entries)) => entries.is_empty(),
-        CelValue::Map(Map::Json { json, .. }) => json.members().next().is_none(),
+        CelValue::Map(Map::Json(json)) => json.members().next().is_none(),
         CelValue::Duration(duration) => *duration == 0,
         CelValue::Optional(optional) => optional.is_none(),
-        CelValue::Timestamp(_) | CelValue::Type(_) | CelValue::Quantity(_) | CelValue::Ip(_) | CelValue::Cidr(..) => {
-            false
-        }
+        CelValue::Timestamp(_)
+        | CelValue::Type(_)
+        | CelValue::Quantity(_)
+        | CelValue::Ip(_)
+        | CelValue::Cidr(..)
+        | CelValue::Url(_)
+        | CelValue::Semver(_)
+        | CelValue::Format(_) => false,
     }
 }
 
@@ -205,7 +246,7 @@ fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
         CelValue::Bool(bool) => bool.to_string(),
         CelValue::Int(int) => int.to_string(),
         CelValue::Uint(uint) => uint.to_string(),
-        CelValue::Double(double) => float::general(*double),
+        CelValue::Double(double) => text_format::double_text(*double),
         CelValue::Bytes(bytes) => {
             meter.make_text(bytes.len())?;
             match std::str::from_utf8(bytes) {
@@ -223,7 +264,10 @@ fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
         | CelValue::Map(_)
         | CelValue::Type(_)
         | CelValue::Optional(_)
-        | CelValue::Quantity(_) => return no_overload(),
+        | CelValue::Quantity(_)
+        | CelValue::Url(_)
+        | CelValue::Semver(_)
+        | CelValue::Format(_) => return no_overload(),
     }))
 }
 
@@ -233,7 +277,6 @@ fn convert_to_time<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<
     match (function, of) {
         (F::ToTimestamp, CelValue::Timestamp(_)) | (F::ToDuration, CelValue::Duration(_)) => Ok(of.clone()),
         (F::ToTimestamp, CelValue::Int(seconds)) => Timestamp::new(*seconds, 0).map(CelValue::Timestamp),
-        (F::ToDuration, CelValue::Int(nanos)) => Ok(CelValue::Duration(*nanos)),
         (F::ToTimestamp, CelValue::Text(text)) => {
             meter.parse_timestamp(text.len())?;
             match time::parse_timestamp(text) {
@@ -270,16 +313,76 @@ fn parse<'a>(function: Function, text: &Text<'a>) -> Evaluated<'a> {
     }
 }
 
+/// The functions that read a text as a URL or a version.
+fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    let version = |is_tolerant: bool| if is_tolerant { Semver::parse_tolerant(text) } else { Semver::parse(text) };
+    let is_tolerant = match rest {
+        [] => false,
+        [CelValue::Bool(is_tolerant)] => *is_tolerant,
+        _ => return no_overload(),
+    };
+    match function {
+        F::IsUrl => Ok(CelValue::Bool(Url::is_url(text))),
+        F::IsSemver => Ok(CelValue::Bool(version(is_tolerant).is_some())),
+        F::Url => match Url::parse(text) {
+            Some(url) => Ok(CelValue::Url(Arc::new(url))),
+            None => other(format!("URL parse error during conversion from string: {:?}", super::lex::excerpt(text))),
+        },
+        F::Semver => match version(is_tolerant) {
+            Some(version) => Ok(CelValue::Semver(Arc::new(version))),
+            None => other(format!("not a semantic version: {:?}", super::lex::excerpt(text))),
+        },
+        _ => no_overload(),
+    }
+}
+
+fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluated<'a> {
+    use Function as F;
+    Ok(CelValue::text(match function {
+        F::Scheme => &*url.scheme,
+        F::Host => &url.host,
+        F::Hostname => url.hostname(),
+        F::Port => url.port(),
+        F::EscapedPath => &url.path,
+        F::UrlQuery => {
+            let mut entries = Vec::new();
+            for (key, values) in url.query() {
+                meter.make_values(1 + values.len())?;
+                let value = CelValue::list(values.into_iter().map(CelValue::text).collect());
+                let key: Text<'a> = key.into();
+                entries.push(BuiltEntry { sorted: MapKey::Text(key.clone()), key: CelValue::Text(key), value });
+            }
+            return Ok(CelValue::Map(Map::build(entries, meter)?));
+        }
+        _ => return no_overload(),
+    }))
+}
+
+fn call_semver<'a>(function: Function, version: &Semver, rest: &[CelValue<'a>]) -> Evaluated<'a> {
+    use Function as F;
+    // As in Go, a number above the range is a negative one.
+    let number = |number: u64| CelValue::Int(number.cast_signed());
+    Ok(match (function, rest) {
+        (F::Major, []) => number(version.major),
+        (F::Minor, []) => number(version.minor),
+        (F::Patch, []) => number(version.patch),
+        (F::IsGreaterThan, [CelValue::Semver(operand)]) => CelValue::Bool(*version > **operand),
+        (F::IsLessThan, [CelValue::Semver(operand)]) => CelValue::Bool(*version < **operand),
+        (F::CompareTo, [CelValue::Semver(operand)]) => CelValue::Int(version.cmp(operand) as i64),
+        _ => return no_overload(),
+    })
+}
+
+/// The functions of optionals. The evaluator has `or` and `orValue` of an optional with a value.
 fn call_optional<'a>(function: Function, optional: Option<&CelValue<'a>>, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     match (function, optional, rest) {
         (F::OptionalHasValue, optional, []) => Ok(CelValue::Bool(optional.is_some())),
         (F::OptionalValue, Some(value), []) => Ok(value.clone()),
         (F::OptionalValue, None, []) => other("optional.none() dereference"),
-        (F::OptionalOrValue, Some(value), [_]) => Ok(value.clone()),
-        (F::OptionalOrValue, None, [otherwise]) => Ok(otherwise.clone()),
-        (F::OptionalOr, Some(value), [CelValue::Optional(_)]) => Ok(CelValue::Optional(Some(Arc::new(value.clone())))),
-        (F::OptionalOr, None, [otherwise @ CelValue::Optional(_)]) => Ok(otherwise.clone()),
+        // As in cel-go, the argument of `or` can be any value.
+        (F::OptionalOr | F::OptionalOrValue, None, [otherwise]) => Ok(otherwise.clone()),
         _ => no_overload(),
     }
 }

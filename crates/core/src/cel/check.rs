@@ -10,9 +10,11 @@ use std::sync::Arc;
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::error::CelError;
 use super::function::{Function, NoOverload, is_global, resolve};
+use super::lex::excerpt;
 use super::pattern::{self, ParsedPattern, Pattern};
+use super::text_format::{self, ClauseKind, FormatPart};
 use super::time;
-use super::types::{CelType, MapType};
+use super::types::{CelType, MapType, ObjectType};
 
 /// What the check found out about a node.
 #[derive(Clone, Debug)]
@@ -53,6 +55,7 @@ pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, Cel
         ast,
         object,
         variables: Vec::new(),
+        formats: 0,
         checked: vec![unchecked; ast.len()],
         patterns: pattern::MAX_STATES_TOGETHER,
     };
@@ -68,6 +71,8 @@ struct Checker<'a> {
     object: &'a CelType,
     /// The variables of the macros around, from the outermost.
     variables: Vec<(Arc<str>, CelType)>,
+    /// The number of calls of `format` around.
+    formats: usize,
     checked: Vec<CheckedNode>,
     /// The work of compiling further literal patterns, in states.
     patterns: u64,
@@ -93,6 +98,18 @@ impl Checker<'_> {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let _ = write!(signature, "({})", arguments.join(", "));
         self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
+    }
+
+    /// The error for a member that an object does not have.
+    fn undefined(&self, id: ExprId, object: &ObjectType, field: &str) -> CelError {
+        let field = excerpt(field);
+        self.error(
+            id,
+            match object.nearest(&field) {
+                Some(nearest) => format!("undefined field '{field}', did you mean '{nearest}'?"),
+                None => format!("undefined field '{field}'"),
+            },
+        )
     }
 
     /// Records the meaning of a node.
@@ -218,8 +235,7 @@ impl Checker<'_> {
 
     /// Checks `of.field`.
     fn select(&mut self, id: ExprId, of: ExprId, field: &Arc<str>, is_optional: bool) -> Result<CelType, CelError> {
-        const NAMED: [&str; 5] =
-            ["google.protobuf.Timestamp", "google.protobuf.Duration", "kubernetes.Quantity", "net.IP", "net.CIDR"];
+        const NAMED: [&str; 4] = ["google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR"];
         if let Some(name) = self.qualified(of)
             && let Some(found) = NAMED.iter().find(|found| **found == format!("{name}.{field}"))
         {
@@ -233,7 +249,7 @@ impl Checker<'_> {
         };
         let kind = match target {
             CelType::Dyn => CelType::Dyn,
-            CelType::Map(map) if map.key.accepts(&CelType::TEXT) => map.value.clone(),
+            CelType::Map(map) => map.value.clone(),
             CelType::Object(object) => match object.member(field) {
                 Some((key, property)) => {
                     if key != &**field {
@@ -242,7 +258,7 @@ impl Checker<'_> {
                     property.kind.clone()
                 }
                 None if object.is_open() => CelType::Dyn,
-                None => return Err(self.error(id, format!("undefined field '{field}'"))),
+                None => return Err(self.undefined(id, object, field)),
             },
             found => return Err(self.error(id, format!("type '{found}' does not support field selection"))),
         };
@@ -252,16 +268,26 @@ impl Checker<'_> {
     /// Checks `of[key]`.
     fn index(&mut self, id: ExprId, of: ExprId, key: ExprId, is_optional: bool) -> Result<CelType, CelError> {
         let whole = self.kind(of)?;
+        let literal = match self.ast.expr(key) {
+            Expr::Literal(CelLiteral::Text(text)) => Some(text),
+            _ => None,
+        };
         let key = self.kind(key)?;
         let (target, was_optional) = match &whole {
             CelType::Optional(of) => (of.as_ref(), true),
             kind => (kind, false),
         };
         let kind = match target {
-            CelType::Dyn => CelType::Dyn,
+            // As in cel-go, null has no elements, which the evaluation finds.
+            CelType::Dyn | CelType::Null => CelType::Dyn,
             // A list takes each number whose type is not known before the evaluation.
             CelType::List(list) if key.accepts(&CelType::Int) => list.element.clone(),
             CelType::Map(map) if map.key.accepts(&key) => map.value.clone(),
+            // Objects are maps in the evaluation.
+            CelType::Object(object) if key.accepts(&CelType::TEXT) => match literal {
+                None => CelType::Dyn,
+                Some(field) => object.type_at(field).ok_or_else(|| self.undefined(id, object, field))?,
+            },
             _ => {
                 let name = if is_optional { "_[?_]" } else { "_[_]" };
                 return Err(self.no_overload(id, name, false, &[&whole, &key]));
@@ -307,13 +333,15 @@ impl Checker<'_> {
     }
 
     /// The common type of the elements so far and another one. Literals with elements of different types are an error
-    /// in Kubernetes.
+    /// in Kubernetes, and so is null or an element of a type that is not known beside one of another type.
     fn unify(&self, id: ExprId, before: Option<CelType>, kind: CelType) -> Result<CelType, CelError> {
         match before {
             None => Ok(kind),
             Some(before) => match before.join(&kind) {
-                Some(joined) => Ok(joined),
-                None => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
+                // The argument of `format` can have elements of different types.
+                Some(joined) if self.formats > 0 || !is_mixed(&before, &kind) => Ok(joined),
+                _ if self.formats > 0 => Ok(CelType::Dyn),
+                _ => Err(self.error(id, format!("expected type '{before}' but found '{kind}'"))),
             },
         }
     }
@@ -329,6 +357,13 @@ impl Checker<'_> {
         use CelType as T;
         let left = self.kind(left)?;
         let right = self.kind(right)?;
+        // For the checker of cel-go, null can be a timestamp or a duration, so null with one fails in the evaluation.
+        let as_time = |kind: &T| if *kind == T::Null { T::Dyn } else { kind.clone() };
+        let of_times = match operator {
+            B::Add | B::Subtract if is_null_time(&left, &right) => Some((as_time(&left), as_time(&right))),
+            _ => None,
+        };
+        let (left, right) = of_times.unwrap_or((left, right));
         let found = match operator {
             B::Equal | B::NotEqual => left.accepts(&right).then_some(T::Bool),
             B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
@@ -346,11 +381,12 @@ impl Checker<'_> {
                 T::Dyn => Some(T::Bool),
                 T::List(list) => list.element.accepts(&left).then_some(T::Bool),
                 T::Map(map) => map.key.accepts(&left).then_some(T::Bool),
+                T::Object(_) => left.accepts(&T::TEXT).then_some(T::Bool),
                 _ => None,
             },
             B::Add => match (&left, &right) {
-                (T::Timestamp, T::Duration) | (T::Duration, T::Timestamp) => Some(T::Timestamp),
-                (T::Dyn, T::Duration | T::Timestamp | T::Dyn) | (T::Duration | T::Timestamp, T::Dyn) => Some(T::Dyn),
+                (T::Timestamp, T::Duration | T::Dyn) | (T::Duration | T::Dyn, T::Timestamp) => Some(T::Timestamp),
+                (T::Dyn, T::Duration | T::Dyn) | (T::Duration, T::Dyn) => Some(T::Dyn),
                 (T::Duration, T::Duration) => Some(T::Duration),
                 (T::Text { longest: left, .. }, T::Text { longest: right, .. }) => Some(T::Text {
                     longest: left.zip(*right).map(|(left, right)| left.saturating_add(right)),
@@ -363,8 +399,8 @@ impl Checker<'_> {
             B::Subtract => match (&left, &right) {
                 (T::Timestamp, T::Timestamp) | (T::Duration, T::Duration) => Some(T::Duration),
                 (T::Timestamp, T::Duration) => Some(T::Timestamp),
-                (T::Timestamp | T::Dyn, T::Dyn) | (T::Dyn, T::Timestamp | T::Duration) => Some(T::Dyn),
-                (T::Duration, T::Dyn) => Some(T::Duration),
+                (T::Timestamp, T::Dyn) | (T::Dyn, T::Duration | T::Dyn) => Some(T::Dyn),
+                (T::Dyn, T::Timestamp) | (T::Duration, T::Dyn) => Some(T::Duration),
                 _ => same(&left, &right).filter(T::is_number),
             },
             B::Multiply | B::Divide => same(&left, &right).filter(|kind| kind.is_number() || matches!(kind, T::Dyn)),
@@ -387,6 +423,7 @@ impl Checker<'_> {
             CelType::List(list) if names.len() == 2 => (CelType::Int, list.element.clone()),
             CelType::List(list) => (list.element.clone(), CelType::Dyn),
             CelType::Map(map) => (map.key.clone(), map.value.clone()),
+            CelType::Object(_) => (CelType::TEXT, CelType::Dyn),
             found => {
                 let reason = "cannot be range of a comprehension (must be list, map, or dynamic)";
                 return Err(self.error(range, format!("expression of type '{found}' {reason}")));
@@ -405,7 +442,21 @@ impl Checker<'_> {
             None => CelType::Bool,
         };
         self.variables.truncate(outside);
+        let mismatch = |found: &CelType| {
+            let message = format!("expression of type '{found}' cannot be the result of this macro");
+            Err(self.error(range, message))
+        };
         Ok(match kind {
+            FoldKind::SortBy if !matches!(whole, CelType::Dyn | CelType::List(_)) => return mismatch(&whole),
+            FoldKind::SortBy if !result.is_ordered() => return mismatch(&result),
+            FoldKind::SortBy => bounded_list(first, &whole),
+            FoldKind::TransformMapEntry => match result {
+                entries @ CelType::Map(_) => entries,
+                CelType::Dyn | CelType::Object(_) => {
+                    CelType::Map(Arc::new(MapType { key: CelType::Dyn, value: CelType::Dyn, most: None }))
+                }
+                result => return mismatch(&result),
+            },
             FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => CelType::Bool,
             FoldKind::Map => bounded_list(result, &whole),
             FoldKind::Filter => bounded_list(first, &whole),
@@ -428,17 +479,65 @@ impl Checker<'_> {
         let target = if qualified.is_some() { None } else { target };
         let name: &str = qualified.as_deref().unwrap_or_else(|| name.trim_start_matches('.'));
         let mut kinds = Vec::with_capacity(arguments.len() + 1);
+        let is_format = usize::from(name == "format");
+        self.formats += is_format;
         for argument in target.iter().chain(arguments) {
             kinds.push(self.kind(*argument)?);
         }
+        self.formats -= is_format;
         let types: Vec<&CelType> = kinds.iter().collect();
         let (function, kind) = resolve(name, target.is_some(), &types).map_err(|error| match error {
             NoOverload::Unknown => self.error(id, format!("undeclared reference to '{name}' (in container '')")),
             NoOverload::Mismatch => self.no_overload(id, name, target.is_some(), &types),
         })?;
+        if let (Function::FormatText, Some(format), [elements]) = (function, target, arguments) {
+            self.check_format(id, format, *elements)?;
+        }
         let pattern = self.literals(function, target, arguments)?;
         self.mean(id, Meaning::Call { function, has_target: target.is_some(), pattern });
         Ok(kind)
+    }
+
+    /// Checks the arguments of `format`, if both the format and the list are literals.
+    fn check_format(&self, id: ExprId, format: ExprId, elements: ExprId) -> Result<(), CelError> {
+        let (Expr::Literal(CelLiteral::Text(text)), Expr::List(elements)) =
+            (self.ast.expr(format), self.ast.expr(elements))
+        else {
+            return Ok(());
+        };
+        let parts = text_format::parts(text).map_err(|message| self.error(id, message))?;
+        let mut rest = elements.iter();
+        for part in parts {
+            let FormatPart::Clause(clause) = part else { continue };
+            let Some((element, _)) = rest.next() else { return Err(self.error(id, "index out of range")) };
+            let kind = &self.checked[element.index()].kind;
+            if !fits_clause(clause.kind, kind) {
+                return Err(self.error(*element, format!("the clause cannot be used on {kind}")));
+            }
+            if clause.kind == ClauseKind::Text {
+                self.check_written(*element)?;
+            }
+        }
+        match rest.next() {
+            None => Ok(()),
+            Some(_) => Err(self.error(id, "too many arguments supplied to string.format")),
+        }
+    }
+
+    /// Checks that `%s` can write a value, and the values within literals of lists and maps. The tree has at most
+    /// [`super::parse::MAX_LEVELS`] levels.
+    fn check_written(&self, id: ExprId) -> Result<(), CelError> {
+        let kind = &self.checked[id.index()].kind;
+        if !fits_clause(ClauseKind::Text, kind) {
+            return Err(self.error(id, format!("the clause cannot be used on {kind}")));
+        }
+        match self.ast.expr(id) {
+            Expr::List(elements) => elements.iter().try_for_each(|(element, _)| self.check_written(*element)),
+            Expr::Map(entries) => entries
+                .iter()
+                .try_for_each(|(key, value, _)| self.check_written(*key).and_then(|()| self.check_written(*value))),
+            _ => Ok(()),
+        }
     }
 
     /// Checks literal arguments that have a syntax of their own, and compiles a literal pattern.
@@ -498,6 +597,36 @@ impl Checker<'_> {
 /// An optional of a type, or the type itself if it is one.
 fn optional_of(kind: CelType) -> CelType {
     if matches!(kind, CelType::Optional(_)) { kind } else { CelType::optional(kind) }
+}
+
+/// Whether a clause of a format can write values of a type.
+fn fits_clause(clause: ClauseKind, kind: &CelType) -> bool {
+    use CelType as T;
+    use ClauseKind as K;
+    match (clause, kind) {
+        (_, T::Dyn) | (K::Decimal | K::Octal | K::Binary | K::Hexadecimal | K::UpperHexadecimal, T::Int | T::Uint) => {
+            true
+        }
+        (K::Binary, T::Bool) => true,
+        (K::Hexadecimal | K::UpperHexadecimal, T::Text { .. } | T::Bytes) => true,
+        (K::Fixed | K::Scientific, T::Double | T::Text { .. }) => true,
+        (K::Text, kind) => {
+            !matches!(kind, T::Optional(_) | T::Quantity | T::Ip | T::Cidr | T::Url | T::Semver | T::Format)
+        }
+        _ => false,
+    }
+}
+
+/// Whether one type is null or dynamic, and the other one is not.
+fn is_mixed(left: &CelType, right: &CelType) -> bool {
+    [CelType::Null, CelType::Dyn].iter().any(|kind| (left == kind) != (right == kind))
+}
+
+/// Whether one operand is null and the other one is null, dynamic, a timestamp or a duration.
+fn is_null_time(left: &CelType, right: &CelType) -> bool {
+    let is_time =
+        |kind: &CelType| matches!(kind, CelType::Null | CelType::Dyn | CelType::Timestamp | CelType::Duration);
+    (*left == CelType::Null && is_time(right)) || (*right == CelType::Null && is_time(left))
 }
 
 /// The type that two operands of an arithmetic operator have; `None` if they differ.

@@ -76,13 +76,19 @@ impl Estimator<'_> {
         let ast = self.ast();
         match ast.expr(id) {
             Expr::Literal(CelLiteral::Text(text)) => text.len() as u64,
+            Expr::Call { arguments, .. } if self.is_range(id) => match arguments.first().map(|end| ast.expr(*end)) {
+                Some(Expr::Literal(CelLiteral::Int(end))) => u64::try_from(*end).unwrap_or(0),
+                _ => DEFAULT_ITEMS,
+            },
             Expr::List(elements) => elements.len() as u64,
             Expr::Map(entries) => entries.len() as u64,
             Expr::Binary(BinaryOperator::Add, left, right) => self.size(*left).saturating_add(self.size(*right)),
             Expr::Conditional(_, then, otherwise) => self.size(*then).max(self.size(*otherwise)),
-            Expr::Fold { kind: FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap, range, .. } => {
-                self.size(*range)
-            }
+            Expr::Fold {
+                kind: FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap | FoldKind::SortBy,
+                range,
+                ..
+            } => self.size(*range),
             _ => match &self.program.checked[id.index()].kind {
                 CelType::Text { longest, .. } => longest.unwrap_or(DEFAULT_LENGTH),
                 CelType::List(list) => list.most.unwrap_or(DEFAULT_ITEMS),
@@ -99,9 +105,17 @@ impl Estimator<'_> {
                 | CelType::Type
                 | CelType::Quantity
                 | CelType::Ip
-                | CelType::Cidr => 1,
+                | CelType::Cidr
+                | CelType::Url
+                | CelType::Semver
+                | CelType::Format => 1,
             },
         }
+    }
+
+    /// Whether a node calls `lists.range`.
+    fn is_range(&self, id: ExprId) -> bool {
+        matches!(&self.program.checked[id.index()].meaning, Meaning::Call { function: Function::Range, .. })
     }
 
     /// The length of a value that is read as a text, in characters. A value of an unknown type can be one.
@@ -189,6 +203,7 @@ impl Estimator<'_> {
             }
             Function::SetsContains | Function::SetsIntersects => size(0).saturating_mul(size(1)),
             Function::SetsEquivalent => size(0).saturating_mul(size(1)).saturating_mul(2),
+            Function::Range => self.size(id),
             Function::Distinct => size(0).saturating_mul(size(0)),
             Function::Sort => size(0).saturating_mul(8),
             Function::Sum

@@ -10,8 +10,9 @@ use super::call::call;
 use super::check::{CheckedNode, Meaning};
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
+use super::lists;
 use super::meter::CostMeter;
-use super::operate::{binary, equal, member};
+use super::operate::{binary, is_same, member};
 use super::types::CelType;
 use super::value::Evaluated;
 use super::value::{BuiltEntry, CelValue, Map, MapEntry, MapKey, Text, UnreadValue};
@@ -59,6 +60,11 @@ impl<'a> Evaluator<'a> {
             CelValue::Bool(bool) => Ok(bool),
             _ => no_overload(),
         }
+    }
+
+    /// Evaluates a part of the expression that does not depend on the object.
+    pub(super) fn constant(&mut self, id: ExprId) -> Evaluated<'a> {
+        self.value(id)
     }
 
     /// Evaluates a node. The tree has at most [`super::parse::MAX_LEVELS`] levels, which bounds the recursion.
@@ -191,7 +197,7 @@ impl<'a> Evaluator<'a> {
                 found
             }
             // As in cel-go, a value without members has none of this name.
-            _ if is_optional => None,
+            _ if is_optional && (key.as_key().is_some() || matches!(key, CelValue::Double(_))) => None,
             _ => return no_overload(),
         };
         Ok(match found {
@@ -255,10 +261,14 @@ impl<'a> Evaluator<'a> {
     fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Evaluated<'a> {
         let ast = self.ast;
         self.meter.charge(LIST_COST)?;
+        if elements.is_empty() {
+            // As in cel-go, which does not evaluate the left side then.
+            return Ok(CelValue::Bool(false));
+        }
         let left = self.value(left)?;
         for (element, _) in elements {
             let Expr::Literal(literal) = ast.expr(*element) else { return no_overload() };
-            if equal(&mut self.meter, &left, &literal_value(literal))? {
+            if is_same(&mut self.meter, &left, &literal_value(literal))? {
                 return Ok(CelValue::Bool(true));
             }
         }
@@ -302,12 +312,15 @@ impl<'a> Evaluator<'a> {
         };
         let mut values: Vec<CelValue<'a>> = Vec::with_capacity(arguments.len() + 1);
         for argument in target.iter().filter(|_| *has_target).chain(arguments) {
-            // `orValue` needs its argument only if there is no value.
-            if *function == Function::OptionalOrValue
-                && let [CelValue::Optional(Some(value))] = &values[..]
+            // `or` and `orValue` need their argument only if there is no value.
+            if let (Function::OptionalOr | Function::OptionalOrValue, [CelValue::Optional(Some(value))]) =
+                (*function, &values[..])
             {
                 self.meter.charge(1)?;
-                return Ok(value.as_ref().clone());
+                return Ok(match function {
+                    Function::OptionalOr => CelValue::Optional(Some(value.clone())),
+                    _ => value.as_ref().clone(),
+                });
             }
             let value = self.value(*argument)?;
             values.push(value);
@@ -348,9 +361,14 @@ impl<'a> Evaluator<'a> {
         filter: Option<ExprId>,
         result: Option<ExprId>,
     ) -> Evaluated<'a> {
-        let rounds = rounds(self.value(range)?, variables)?;
+        let range = self.value(range)?;
+        if kind == FoldKind::SortBy && !matches!(range, CelValue::List(_)) {
+            return no_overload();
+        }
+        let rounds = rounds(range, variables)?;
         let outside = self.variables.len();
-        let mut gathered = Gathered { kind, failure: None, count: 0, elements: Vec::new(), entries: Vec::new() };
+        let mut gathered =
+            Gathered { kind, failure: None, count: 0, elements: Vec::new(), keys: Vec::new(), entries: Vec::new() };
         for round in rounds {
             self.meter.charge(ROUND_COST)?;
             self.variables.truncate(outside);
@@ -376,7 +394,7 @@ impl<'a> Evaluator<'a> {
                     self.meter.make_values(1)?;
                     gathered.elements.push(first);
                 }
-                (FoldKind::Map | FoldKind::TransformMap, Ok(true)) => {
+                (FoldKind::Map | FoldKind::TransformMap | FoldKind::TransformMapEntry | FoldKind::SortBy, Ok(true)) => {
                     self.meter.charge(1)?;
                     self.meter.make_values(1)?;
                     let value = match result {
@@ -385,10 +403,28 @@ impl<'a> Evaluator<'a> {
                     };
                     match kind {
                         FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
+                        FoldKind::TransformMapEntry => {
+                            let CelValue::Map(map) = value else { return no_overload() };
+                            let count = map.count(&mut self.meter)?;
+                            self.meter.make_values(count)?;
+                            for entry in map.entries() {
+                                let (key, value) = entry.read(&mut self.meter)?;
+                                insert(&mut gathered.entries, key, value)?;
+                            }
+                        }
+                        FoldKind::SortBy => {
+                            gathered.keys.push(value);
+                            gathered.elements.push(first);
+                        }
                         _ => gathered.elements.push(value),
                     }
                 }
             }
+        }
+        if kind == FoldKind::SortBy {
+            let order = lists::order_of(&mut self.meter, &gathered.keys)?;
+            let sorted = order.into_iter().filter_map(|index| gathered.elements.get(index).cloned());
+            return Ok(CelValue::list(sorted.collect()));
         }
         gathered.finish(&mut self.meter)
     }
@@ -401,6 +437,8 @@ struct Gathered<'a> {
     failure: Option<Failure>,
     count: usize,
     elements: Vec<CelValue<'a>>,
+    /// For each element, the key by which it is sorted.
+    keys: Vec<CelValue<'a>>,
     entries: Vec<BuiltEntry<'a>>,
 }
 
@@ -412,8 +450,17 @@ impl<'a> Gathered<'a> {
             (FoldKind::All, None) => Ok(CelValue::Bool(true)),
             (FoldKind::Exists, None) => Ok(CelValue::Bool(false)),
             (FoldKind::ExistsOne, None) => Ok(CelValue::Bool(self.count == 1)),
-            (FoldKind::Map | FoldKind::Filter, None) => Ok(CelValue::list(self.elements)),
+            (FoldKind::Map | FoldKind::Filter | FoldKind::SortBy, None) => Ok(CelValue::list(self.elements)),
             (FoldKind::TransformMap, None) => Ok(CelValue::Map(Map::build(self.entries, meter)?)),
+            (FoldKind::TransformMapEntry, None) => {
+                let count = self.entries.len();
+                let built = Map::build(self.entries, meter)?;
+                // A key that occurs twice is one entry of the map.
+                if built.count(meter)? < count {
+                    return other("insert failed: a key exists already");
+                }
+                Ok(CelValue::Map(built))
+            }
         }
     }
 }

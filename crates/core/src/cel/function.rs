@@ -3,7 +3,9 @@
 //! One table: a row for each overload. [`super::check`] chooses by the types that it knows, and [`super::call`]
 //! evaluates by the values that it gets.
 
-use super::types::CelType;
+use std::sync::Arc;
+
+use super::types::{CelType, MapType};
 
 /// A function. Overloads that differ in types only are one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,28 @@ pub(super) enum Function {
     ContainsCidr,
     PrefixLength,
     Masked,
+    First,
+    Last,
+    OptionalUnwrap,
+    FormatText,
+    Url,
+    IsUrl,
+    Scheme,
+    Host,
+    Hostname,
+    Port,
+    EscapedPath,
+    UrlQuery,
+    Semver,
+    IsSemver,
+    Major,
+    Minor,
+    Patch,
+    /// `format.named(name)`.
+    FormatNamed,
+    /// The format of a name.
+    FormatOf(&'static str),
+    Validate,
 }
 
 /// A type in the table. `A` is any type, the same one in all places of a row.
@@ -111,8 +135,17 @@ enum Sort {
     Quantity,
     Ip,
     Cidr,
+    Url,
+    Semver,
+    Format,
+    QueryMap,
+    OptionalTexts,
+    OptionalFormat,
+    ListOfOptionalsOfA,
     A,
     ListOfA,
+    ListOfListsOfA,
+    ListOfAny,
     ListOfText,
     ListOfInt,
     Map,
@@ -181,7 +214,6 @@ const TABLE: &[Row] = {
         ("timestamp", GLOBAL, &[S::Int], S::Time, F::ToTimestamp),
         ("timestamp", GLOBAL, &[S::Time], S::Time, F::ToTimestamp),
         ("duration", GLOBAL, &[S::Text], S::Span, F::ToDuration),
-        ("duration", GLOBAL, &[S::Int], S::Span, F::ToDuration),
         ("duration", GLOBAL, &[S::Span], S::Span, F::ToDuration),
         ("type", GLOBAL, &[S::A], S::Type, F::TypeOf),
         ("dyn", GLOBAL, &[S::A], S::Any, F::Dyn),
@@ -235,10 +267,10 @@ const TABLE: &[Row] = {
         ("sum", METHOD, &[S::ListOfSummable], S::Summable, F::Sum),
         ("min", METHOD, &[S::ListOfOrdered], S::Ordered, F::Min),
         ("max", METHOD, &[S::ListOfOrdered], S::Ordered, F::Max),
-        ("includes", METHOD, &[S::ListOfA, S::A], S::Bool, F::Includes),
+        ("includes", METHOD, &[S::Any, S::Any], S::Bool, F::Includes),
         ("slice", METHOD, &[S::ListOfA, S::Int, S::Int], S::ListOfA, F::Slice),
-        ("flatten", METHOD, &[S::ListOfA], S::Any, F::Flatten),
-        ("flatten", METHOD, &[S::ListOfA, S::Int], S::Any, F::Flatten),
+        ("flatten", METHOD, &[S::ListOfListsOfA], S::ListOfA, F::Flatten),
+        ("flatten", METHOD, &[S::ListOfA, S::Int], S::ListOfAny, F::Flatten),
         ("sort", METHOD, &[S::ListOfOrdered], S::ListOfOrdered, F::Sort),
         ("reverse", METHOD, &[S::ListOfA], S::ListOfA, F::Reverse),
         ("distinct", METHOD, &[S::ListOfA], S::ListOfA, F::Distinct),
@@ -284,6 +316,44 @@ const TABLE: &[Row] = {
         ("containsCIDR", METHOD, &[S::Cidr, S::Text], S::Bool, F::ContainsCidr),
         ("prefixLength", METHOD, &[S::Cidr], S::Int, F::PrefixLength),
         ("masked", METHOD, &[S::Cidr], S::Cidr, F::Masked),
+        ("first", METHOD, &[S::ListOfA], S::OptionalOfA, F::First),
+        ("last", METHOD, &[S::ListOfA], S::OptionalOfA, F::Last),
+        ("optional.unwrap", GLOBAL, &[S::ListOfOptionalsOfA], S::ListOfA, F::OptionalUnwrap),
+        ("unwrapOpt", METHOD, &[S::ListOfOptionalsOfA], S::ListOfA, F::OptionalUnwrap),
+        ("format", METHOD, &[S::Text, S::ListOfAny], S::Text, F::FormatText),
+        ("url", GLOBAL, &[S::Text], S::Url, F::Url),
+        ("isURL", GLOBAL, &[S::Text], S::Bool, F::IsUrl),
+        ("getScheme", METHOD, &[S::Url], S::Text, F::Scheme),
+        ("getHost", METHOD, &[S::Url], S::Text, F::Host),
+        ("getHostname", METHOD, &[S::Url], S::Text, F::Hostname),
+        ("getPort", METHOD, &[S::Url], S::Text, F::Port),
+        ("getEscapedPath", METHOD, &[S::Url], S::Text, F::EscapedPath),
+        ("getQuery", METHOD, &[S::Url], S::QueryMap, F::UrlQuery),
+        ("semver", GLOBAL, &[S::Text], S::Semver, F::Semver),
+        ("semver", GLOBAL, &[S::Text, S::Bool], S::Semver, F::Semver),
+        ("isSemver", GLOBAL, &[S::Text], S::Bool, F::IsSemver),
+        ("isSemver", GLOBAL, &[S::Text, S::Bool], S::Bool, F::IsSemver),
+        ("isGreaterThan", METHOD, &[S::Semver, S::Semver], S::Bool, F::IsGreaterThan),
+        ("isLessThan", METHOD, &[S::Semver, S::Semver], S::Bool, F::IsLessThan),
+        ("compareTo", METHOD, &[S::Semver, S::Semver], S::Int, F::CompareTo),
+        ("major", METHOD, &[S::Semver], S::Int, F::Major),
+        ("minor", METHOD, &[S::Semver], S::Int, F::Minor),
+        ("patch", METHOD, &[S::Semver], S::Int, F::Patch),
+        ("format.named", GLOBAL, &[S::Text], S::OptionalFormat, F::FormatNamed),
+        ("format.dns1123Label", GLOBAL, &[], S::Format, F::FormatOf("dns1123Label")),
+        ("format.dns1123Subdomain", GLOBAL, &[], S::Format, F::FormatOf("dns1123Subdomain")),
+        ("format.dns1035Label", GLOBAL, &[], S::Format, F::FormatOf("dns1035Label")),
+        ("format.qualifiedName", GLOBAL, &[], S::Format, F::FormatOf("qualifiedName")),
+        ("format.dns1123LabelPrefix", GLOBAL, &[], S::Format, F::FormatOf("dns1123LabelPrefix")),
+        ("format.dns1123SubdomainPrefix", GLOBAL, &[], S::Format, F::FormatOf("dns1123SubdomainPrefix")),
+        ("format.dns1035LabelPrefix", GLOBAL, &[], S::Format, F::FormatOf("dns1035LabelPrefix")),
+        ("format.labelValue", GLOBAL, &[], S::Format, F::FormatOf("labelValue")),
+        ("format.uri", GLOBAL, &[], S::Format, F::FormatOf("uri")),
+        ("format.uuid", GLOBAL, &[], S::Format, F::FormatOf("uuid")),
+        ("format.byte", GLOBAL, &[], S::Format, F::FormatOf("byte")),
+        ("format.date", GLOBAL, &[], S::Format, F::FormatOf("date")),
+        ("format.datetime", GLOBAL, &[], S::Format, F::FormatOf("datetime")),
+        ("validate", METHOD, &[S::Format, S::Text], S::OptionalTexts, F::Validate),
     ]
 };
 
@@ -348,26 +418,32 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
     };
     let is_summable =
         |found: &CelType| found.is_number() || matches!(found, CelType::Dyn | CelType::Duration | CelType::Null);
-    let is_ordered = |found: &CelType| {
-        is_summable(found)
-            || matches!(found, CelType::Bool | CelType::Text { .. } | CelType::Bytes | CelType::Timestamp)
-    };
     match (sort, found) {
         (Sort::Any, _) => true,
         (Sort::A, found) => binds(found),
-        (Sort::Ordered, found) => is_ordered(found) && binds(found),
+        (Sort::Ordered, found) => found.is_ordered() && binds(found),
         (Sort::Summable, found) => is_summable(found) && binds(found),
-        (Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::ListOfA | Sort::ListOfListsOfA | Sort::ListOfOrdered | Sort::ListOfSummable, CelType::Dyn) => {
+            binds(&CelType::Dyn)
+        }
         (Sort::ListOfA, CelType::List(list)) => binds(&list.element),
-        (Sort::ListOfOrdered, CelType::List(list)) => is_ordered(&list.element) && binds(&list.element),
+        (Sort::ListOfListsOfA, CelType::List(list)) => {
+            matches!(list.element, CelType::Dyn | CelType::List(_)) && binds(list.element.element())
+        }
+        (Sort::ListOfOrdered, CelType::List(list)) => list.element.is_ordered() && binds(&list.element),
         (Sort::ListOfSummable, CelType::List(list)) => is_summable(&list.element) && binds(&list.element),
-        (Sort::OptionalOfA, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::OptionalOfA | Sort::ListOfOptionalsOfA, CelType::Dyn) => binds(&CelType::Dyn),
+        (Sort::ListOfOptionalsOfA, CelType::List(list)) => match &list.element {
+            CelType::Optional(of) => binds(of),
+            CelType::Dyn => binds(&CelType::Dyn),
+            _ => false,
+        },
         (Sort::OptionalOfA, CelType::Optional(of)) => binds(of),
         (_, CelType::Dyn) => true,
         (Sort::ListOfText, CelType::List(list)) => list.element.accepts(&CelType::TEXT),
         (Sort::ListOfInt, CelType::List(list)) => list.element.accepts(&CelType::Int),
-        (Sort::Map, CelType::Map(_) | CelType::Object(_)) => true,
-        (sort, found) => type_of(sort, None).accepts(found) && !matches!(found, CelType::Null),
+        (Sort::Map, found) => matches!(found, CelType::Map(_) | CelType::Object(_)),
+        (sort, found) => type_of(sort, None).accepts(found),
     }
 }
 
@@ -388,8 +464,19 @@ fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
         Sort::Quantity => CelType::Quantity,
         Sort::Ip => CelType::Ip,
         Sort::Cidr => CelType::Cidr,
+        Sort::Url => CelType::Url,
+        Sort::Semver => CelType::Semver,
+        Sort::Format => CelType::Format,
+        Sort::QueryMap => {
+            CelType::Map(Arc::new(MapType { key: CelType::TEXT, value: CelType::list_of(CelType::TEXT), most: None }))
+        }
+        Sort::OptionalTexts => CelType::optional(CelType::list_of(CelType::TEXT)),
+        Sort::OptionalFormat => CelType::optional(CelType::Format),
+        Sort::ListOfOptionalsOfA => CelType::list_of(CelType::optional(bound)),
         Sort::A | Sort::Ordered | Sort::Summable => bound,
         Sort::ListOfA | Sort::ListOfOrdered | Sort::ListOfSummable => CelType::list_of(bound),
+        Sort::ListOfListsOfA => CelType::list_of(CelType::list_of(bound)),
+        Sort::ListOfAny => CelType::list_of(CelType::Dyn),
         Sort::ListOfText => CelType::list_of(CelType::TEXT),
         Sort::ListOfInt => CelType::list_of(CelType::Int),
         // Only parameters are maps, and `fits` has their case.

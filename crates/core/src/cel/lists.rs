@@ -1,12 +1,13 @@
 //! Functions of lists (apiserver `pkg/cel/library/lists.go`, cel-go `ext/lists.go` and `ext/sets.go`).
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::ast::BinaryOperator;
 use super::failure::{EvalError, Failure, no_overload, other};
 use super::function::Function;
 use super::meter::CostMeter;
-use super::operate::{binary, equal, order};
+use super::operate::{binary, is_same, order};
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue};
 
@@ -37,6 +38,22 @@ pub(super) fn call<'a>(
         (F::Flatten, [CelValue::Int(levels)]) if *levels < 0 => other("level must be non-negative"),
         (F::Flatten, [CelValue::Int(levels)]) => flatten(meter, list, *levels),
         (F::Sort, []) => sort(meter, list),
+        (F::First, []) => optional_element(meter, list, 0),
+        (F::Last, []) => {
+            let count = list.count(meter)?;
+            optional_element(meter, list, i64::try_from(count).unwrap_or(0) - 1)
+        }
+        (F::OptionalUnwrap, []) => {
+            let mut elements = Vec::new();
+            for element in list.elements() {
+                meter.make_values(1)?;
+                match element.read(meter)? {
+                    CelValue::Optional(content) => elements.extend(content.map(|content| content.as_ref().clone())),
+                    _ => return no_overload(),
+                }
+            }
+            Ok(CelValue::list(elements))
+        }
         (F::Reverse, []) => {
             let mut elements = collect(meter, list)?;
             elements.reverse();
@@ -60,6 +77,14 @@ pub(super) fn call<'a>(
     }
 }
 
+/// The element at an index as an optional.
+fn optional_element<'a>(meter: &mut CostMeter, list: &ListValue<'a>, index: i64) -> Evaluated<'a> {
+    meter.charge(1)?;
+    let found = list.get(index, meter)?;
+    let found = found.map(|found| found.read(meter)).transpose()?;
+    Ok(CelValue::Optional(found.map(Arc::new)))
+}
+
 /// The elements as a vector.
 fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelValue<'a>>, Failure> {
     meter.charge(1)?;
@@ -73,7 +98,7 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
         let element = element.read(meter)?;
-        if equal(meter, &element, sought)? {
+        if is_same(meter, &element, sought)? {
             found = index;
             if !is_last {
                 break;
@@ -86,7 +111,7 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
 fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
         let element = element.read(meter)?;
-        if equal(meter, &element, sought)? {
+        if is_same(meter, &element, sought)? {
             return Ok(true);
         }
     }
@@ -185,14 +210,20 @@ fn flatten<'a>(meter: &mut CostMeter, list: &ListValue<'a>, levels: i64) -> Eval
 
 /// The list in the order of its elements, which have one type.
 fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
-    let mut elements = collect(meter, list)?;
+    let elements = collect(meter, list)?;
+    let order = order_of(meter, &elements)?;
+    Ok(CelValue::list(order.into_iter().filter_map(|index| elements.get(index).cloned()).collect()))
+}
+
+/// The indexes of keys of one type, in the order of the keys. Equal keys stay in their order.
+pub(super) fn order_of(meter: &mut CostMeter, keys: &[CelValue<'_>]) -> Result<Vec<usize>, Failure> {
     // The cost of all comparisons is counted before: a comparison that fails in the middle would not be an order.
     let mut work: u64 = 0;
-    for element in &elements {
-        if Some(element.type_name()) != elements.first().map(CelValue::type_name) {
+    for key in keys {
+        if Some(key.type_name()) != keys.first().map(CelValue::type_name) {
             return other("list elements must have the same type");
         }
-        work += match element {
+        work += match key {
             CelValue::Text(text) => 1 + text.len() as u64 / 10,
             CelValue::Bytes(bytes) => 1 + bytes.len() as u64 / 10,
             CelValue::Bool(_)
@@ -201,23 +232,19 @@ fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
             | CelValue::Double(_)
             | CelValue::Timestamp(_)
             | CelValue::Duration(_) => 1,
-            CelValue::Null
-            | CelValue::List(_)
-            | CelValue::Map(_)
-            | CelValue::Type(_)
-            | CelValue::Optional(_)
-            | CelValue::Quantity(_)
-            | CelValue::Ip(_)
-            | CelValue::Cidr(..) => return no_overload(),
+            _ => return no_overload(),
         };
     }
-    meter.charge(work.saturating_mul(u64::from(elements.len().max(1).ilog2()) + 1))?;
+    meter.charge(work.saturating_mul(u64::from(keys.len().max(1).ilog2()) + 1))?;
+    meter.make_values(keys.len())?;
     let mut free = CostMeter::new(u64::MAX.into());
-    elements.sort_by(|left, right| match (left, right) {
-        (CelValue::Double(left), CelValue::Double(right)) => left.total_cmp(right),
-        (left, right) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),
+    let mut indexes: Vec<usize> = (0..keys.len()).collect();
+    indexes.sort_by(|left, right| match (keys.get(*left), keys.get(*right)) {
+        (Some(CelValue::Double(left)), Some(CelValue::Double(right))) => left.total_cmp(right),
+        (Some(left), Some(right)) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),
+        _ => Ordering::Equal,
     });
-    Ok(CelValue::list(elements))
+    Ok(indexes)
 }
 
 /// The elements without repetitions, in the order of their first occurrence.
@@ -227,7 +254,7 @@ fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
         let element = element.read(meter)?;
         let mut is_new = true;
         for before in &found {
-            if equal(meter, before, &element)? {
+            if is_same(meter, before, &element)? {
                 is_new = false;
                 break;
             }

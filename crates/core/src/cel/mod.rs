@@ -3,30 +3,38 @@
 //! [`CelProgram::compile`] parses and checks an expression. [`CelProgram::evaluate`] evaluates it for the JSON of one
 //! object under a limit of cost. This module knows no store and no request.
 //!
+//! Types find errors, indexes and sizes before an evaluation. Values have the types that they are written with, as in
+//! ValidatingAdmissionPolicies of kube-apiserver, with which `e2e/tests/it/cel.rs` compares results.
+//!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
-//! has the values, which stay JSON as long as possible. `plan` finds the objects of an index between the bounds of
-//! `set`. `estimate` has the cost before the evaluation.
+//! has the values, which stay JSON as long as possible. `constant` finds constant parts that fail for each object.
+//! `plan` finds the objects of an index between the bounds of `set`. `estimate` has the cost before the evaluation.
+//! Libraries of functions are `strings`, `text_format`, `lists`, `time`, `quantity`, `net`, `url`, `semver` and
+//! `named_format`.
 //!
 //! The crate `cel` (0.15) is not used. Its default parser and its evaluation overflow the stack on nested brackets and
 //! long sums. It limits neither cost nor memory, checks no types, and lacks Kubernetes' own functions such as
 //! `quantity`.
 //!
-//! # What is missing
-//! Compared with Kubernetes 1.37, an expression that uses one of these does not compile, and the error names it:
+//! # Differences from Kubernetes
+//! Compared with ValidatingAdmissionPolicies of Kubernetes 1.36 and 1.37, an expression that uses one of these does not
+//! compile, and the error names it:
 //!
-//! - `url` and its functions, `isURL`, `semver` and its functions, `format` of texts and the library of that name;
-//! - `sortBy`, `transformMapEntry`, `first`, `last`, `jsonpatch`, `authorizer`;
-//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`.
+//! - `authorizer` and its functions;
+//! - objects of a named type, and the other variables of policies: `oldObject`, `request`, `params`, `variables`,
+//!   `namespaceObject`.
 //!
-//! Other differences from Kubernetes 1.37:
+//! `includes` is known here, although Kubernetes 1.37 rejects it in new policies.
 //!
-//! - The name of a time zone is an evaluation error; offsets and UTC are not.
-//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read.
-//! - Constant parts are evaluated for each object; upstream evaluates them when it compiles, and reports errors then.
+//! Other differences:
+//!
+//! - `string(timestamp)` is in UTC; upstream keeps the offset that was read. The time zone `Local` is UTC.
 //! - The first error of an expression is reported, not all. Syntax errors have other words.
+//! - Keys of new maps are booleans, integers and texts; upstream also makes maps with keys of other types.
+//! - A precision in a format is at most 100. Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are
+//!   errors.
 //! - Costs are close to those of upstream, but not equal.
-//! - Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are errors.
 //! - A pattern of more than 8,000 states is an error, and so are literal patterns that are too large together.
 
 #![expect(
@@ -37,6 +45,7 @@
 mod ast;
 mod call;
 mod check;
+mod constant;
 mod error;
 mod estimate;
 mod eval;
@@ -45,6 +54,7 @@ mod function;
 mod lex;
 mod lists;
 mod meter;
+mod named_format;
 mod net;
 mod operate;
 mod parse;
@@ -52,15 +62,16 @@ mod pattern;
 mod plan;
 mod program;
 mod quantity;
+mod semver;
 mod set;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod text_format;
 mod time;
 pub mod types;
+mod url;
 mod value;
-
-use std::sync::Arc;
 
 pub use error::CelError;
 pub use estimate::{DEFAULT_ITEMS, DEFAULT_LENGTH, TooExpensive};
@@ -111,14 +122,17 @@ pub enum EvaluationError {
 }
 
 impl CelProgram {
-    /// Compiles an expression over objects of a type.
+    /// Compiles an expression over objects of a type. The type only finds errors, bounds and sizes: values have the
+    /// types that they are written with. So an object that conforms to its schema gives the same result for
+    /// [`CelType::Dyn`].
     ///
     /// # Errors
     /// The first error, with its position: of syntax, of a name or a type, or because the result is not a boolean.
-    pub fn compile(text: &str, object: &Arc<CelType>) -> Result<CelProgram, CelError> {
+    pub fn compile(text: &str, object: &CelType) -> Result<CelProgram, CelError> {
         let ast = parse::parse(text)?;
         let checked = check::check(&ast, object)?;
-        Ok(CelProgram { ast, checked, object: object.clone() })
+        constant::check(&ast, &checked)?;
+        Ok(CelProgram { ast, checked })
     }
 
     /// The expression.
@@ -164,7 +178,7 @@ impl CelProgram {
     pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         let limit = limit.into();
         let mut meter = CostMeter::new(limit);
-        let object = match UnreadValue::of_json(Json::root(Some(tree)), &self.object).read(&mut meter) {
+        let object = match UnreadValue::of_json(Json::root(Some(tree))).read(&mut meter) {
             Ok(object) => object,
             Err(Failure::Error(error)) => return CelEvaluation { result: Err(error.into()), cost: meter.spent() },
             Err(Failure::Over) => return self.over(None, limit.cost, meter.spent(), meter.is_late()),

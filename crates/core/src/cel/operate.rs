@@ -22,7 +22,8 @@ pub(super) fn binary<'a>(
     use BinaryOperator as B;
     match operator {
         B::Equal => Ok(CelValue::Bool(equal(meter, left, right)?)),
-        B::NotEqual => Ok(CelValue::Bool(!equal(meter, left, right)?)),
+        // As in cel-go, values that cannot be compared are different.
+        B::NotEqual => Ok(CelValue::Bool(!is_same(meter, left, right)?)),
         B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
             meter.charge(1)?;
             let Some(order) = order(meter, left, right)? else { return other("NaN values cannot be ordered") };
@@ -46,8 +47,24 @@ pub(super) fn binary<'a>(
 }
 
 /// Whether two values are equal. Values of different types are unequal, but numbers are compared by value.
+///
+/// # Errors
+/// The left value is of a type of Kubernetes, such as a quantity, and the right one is not null and of another type.
 pub(super) fn equal(meter: &mut CostMeter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Failure> {
     equal_within(meter, left, right, MAX_DEPTH)
+}
+
+/// Whether two values are equal, where values that cannot be compared are not equal: for the search in lists.
+pub(super) fn is_same(meter: &mut CostMeter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Failure> {
+    unless(equal(meter, left, right), false)
+}
+
+/// The result of a comparison, or `otherwise` if the values cannot be compared.
+fn unless(result: Result<bool, Failure>, otherwise: bool) -> Result<bool, Failure> {
+    match result {
+        Err(Failure::Error(EvalError::NoSuchOverload)) => Ok(otherwise),
+        result => result,
+    }
 }
 
 fn equal_within(
@@ -79,6 +96,9 @@ fn equal_within(
         (CelValue::Cidr(left, left_bits), CelValue::Cidr(right, right_bits)) => {
             left == right && left_bits == right_bits
         }
+        (CelValue::Url(left), CelValue::Url(right)) => left == right,
+        (CelValue::Semver(left), CelValue::Semver(right)) => left == right,
+        (CelValue::Format(left), CelValue::Format(right)) => left.name == right.name,
         (CelValue::Optional(None), CelValue::Optional(None)) => true,
         (CelValue::Optional(Some(left)), CelValue::Optional(Some(right))) => equal_within(meter, left, right, below)?,
         (CelValue::List(left), CelValue::List(right)) => {
@@ -89,7 +109,8 @@ fn equal_within(
                 // Two elements are read.
                 meter.charge(1)?;
                 let (left, right) = (left.read(meter)?, right.read(meter)?);
-                if !equal_within(meter, &left, &right, below)? {
+                // As in cel-go, only elements that are known to differ make lists and maps different.
+                if !unless(equal_within(meter, &left, &right, below), true)? {
                     return Ok(false);
                 }
             }
@@ -104,12 +125,21 @@ fn equal_within(
                 let Some(key) = key.as_key() else { return Ok(false) };
                 let Some(right) = right.get(&key, meter)? else { return Ok(false) };
                 let right = right.read(meter)?;
-                if !equal_within(meter, &left, &right, below)? {
+                if !unless(equal_within(meter, &left, &right, below), true)? {
                     return Ok(false);
                 }
             }
             true
         }
+        (
+            CelValue::Quantity(_)
+            | CelValue::Ip(_)
+            | CelValue::Cidr(..)
+            | CelValue::Url(_)
+            | CelValue::Semver(_)
+            | CelValue::Format(_),
+            right,
+        ) if !matches!(right, CelValue::Null) => return no_overload(),
         (left, right) => numbers(left, right).is_some_and(|order| order == Some(Ordering::Equal)),
     })
 }
@@ -160,7 +190,7 @@ fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -
             meter.charge(1)?;
             for element in list.elements() {
                 let element = element.read(meter)?;
-                if equal(meter, left, &element)? {
+                if is_same(meter, left, &element)? {
                     return Ok(CelValue::Bool(true));
                 }
             }
@@ -168,7 +198,8 @@ fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -
         }
         CelValue::Map(map) => {
             meter.charge(1)?;
-            let Some(key) = left.as_key() else { return no_overload() };
+            // A value that cannot be a key is in no map.
+            let Some(key) = left.as_key() else { return Ok(CelValue::Bool(false)) };
             Ok(CelValue::Bool(map.get(&key, meter)?.is_some()))
         }
         _ => no_overload(),
@@ -265,6 +296,11 @@ pub(super) fn member<'a>(
     map: &Map<'a>,
     key: &CelValue<'a>,
 ) -> Result<Option<CelValue<'a>>, Failure> {
-    let Some(key) = key.as_key() else { return no_overload() };
+    let key = match key {
+        // No key is a fraction.
+        CelValue::Double(double) if double.fract() != 0.0 => return Ok(None),
+        key => key.as_key(),
+    };
+    let Some(key) = key else { return no_overload() };
     map.get(&key, meter)?.map(|found| found.read(meter)).transpose()
 }

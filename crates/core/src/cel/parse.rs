@@ -416,6 +416,8 @@ impl Parser<'_> {
             ("map", count @ (2 | 3)) => (FoldKind::Map, 1, count == 3, true),
             ("transformList", count @ (3 | 4)) => (FoldKind::Map, 2, count == 4, true),
             ("transformMap", count @ (3 | 4)) => (FoldKind::TransformMap, 2, count == 4, true),
+            ("transformMapEntry", count @ (3 | 4)) => (FoldKind::TransformMapEntry, 2, count == 4, true),
+            ("sortBy", 2) => (FoldKind::SortBy, 1, false, true),
             ("optMap" | "optFlatMap", 2) => {
                 let is_flat = name == "optFlatMap";
                 let variable = self.variable(arguments[0])?;

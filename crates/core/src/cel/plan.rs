@@ -443,7 +443,12 @@ impl<'a> Planner<'a> {
                 let found = self.some(filter, false, &scope);
                 Plan { when_true: found.clone().negated().at_most(), when_false: found }
             }
-            FoldKind::ExistsOne | FoldKind::Map | FoldKind::Filter | FoldKind::TransformMap => Plan::rest(),
+            FoldKind::ExistsOne
+            | FoldKind::Map
+            | FoldKind::Filter
+            | FoldKind::TransformMap
+            | FoldKind::TransformMapEntry
+            | FoldKind::SortBy => Plan::rest(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Timestamps and durations: reading, writing, and the parts of a date.
 //!
-//! Time zones are UTC and fixed offsets such as `+02:00`. Names of zones are an error: the core has no time zone data.
+//! Time zones are those of the time zone database that is compiled into the program, UTC, and offsets such as `+02:00`.
 
-use super::failure::{EvalError, Failure, other};
+use jiff::tz::TimeZoneDatabase;
+
+use super::failure::{EvalError, Failure};
 
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +23,9 @@ const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 
 const DAY: i64 = 86_400;
+
+/// The maximum hours, and minutes, of an offset. Upstream has no limit.
+const MOST_OFFSET: i64 = 1_000_000;
 
 impl Timestamp {
     /// The timestamp of seconds and nanoseconds; an error outside of the years 1 to 9999.
@@ -49,7 +54,7 @@ impl Timestamp {
 
     /// The parts of the date in a time zone.
     pub(super) fn parts(self, zone: Option<&str>) -> Result<Parts, Failure> {
-        let seconds = self.seconds + zone.map_or(Ok(0), offset_of)?;
+        let seconds = self.seconds + zone.map_or(Ok(0), |zone| offset_of(zone, self.seconds))?;
         let days = seconds.div_euclid(DAY);
         let second = seconds.rem_euclid(DAY);
         let (year, month, day) = date_of(days);
@@ -99,25 +104,26 @@ pub(super) struct Parts {
     pub(super) milliseconds: i64,
 }
 
-/// The offset of a time zone in seconds.
-fn offset_of(zone: &str) -> Result<i64, Failure> {
-    if zone == "UTC" {
-        return Ok(0);
-    }
-    let (sign, rest) = match zone.as_bytes() {
-        [b'-', rest @ ..] => (-1, rest),
-        [b'+', rest @ ..] | rest => (1, rest),
-    };
-    let digit = |byte: u8| i64::from(byte.wrapping_sub(b'0'));
-    match rest {
-        [h1, h2, b':', m1, m2] if [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit()) => {
-            Ok(sign * ((digit(*h1) * 10 + digit(*h2)) * 3600 + (digit(*m1) * 10 + digit(*m2)) * 60))
+/// The offset of a time zone at a time, in seconds (cel-go `common/types/timestamp.go`, timeZone).
+///
+/// # Errors
+/// The text is neither the name of a zone, exactly as it is written in the database, nor an offset.
+fn offset_of(zone: &str, seconds: i64) -> Result<i64, Failure> {
+    let unknown = || EvalError::Other(format!("unknown time zone {:?}", super::lex::excerpt(zone)));
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        if ["", "UTC", "Local"].contains(&zone) {
+            return Ok(0);
         }
-        _ => other(format!(
-            "time zone {:?} is not supported: use UTC or an offset such as +02:00",
-            super::lex::excerpt(zone)
-        )),
-    }
+        let found = TimeZoneDatabase::bundled().get(zone).ok().filter(|found| found.iana_name() == Some(zone));
+        // The range of the library ends a day before that of CEL.
+        let (first, last) = (jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
+        let time = jiff::Timestamp::from_second(seconds.clamp(first, last)).map_err(|_| unknown())?;
+        return found.map(|found| i64::from(found.to_offset(time).seconds())).ok_or_else(|| unknown().into());
+    };
+    // As in cel-go, each number can be above the hours of a day or the minutes of an hour.
+    let number = |text: &str| text.parse().ok().filter(|number: &i64| number.abs() <= MOST_OFFSET);
+    let (hours, minutes) = (number(hours).ok_or_else(unknown)?, number(minutes).ok_or_else(unknown)?);
+    Ok(hours * 3600 + if zone.starts_with('-') { -minutes } else { minutes } * 60)
 }
 
 /// The days from 1970 to a date of the Gregorian calendar.
@@ -206,13 +212,6 @@ pub(super) fn parse_timestamp(text: &str) -> Option<Timestamp> {
         return None;
     }
     Timestamp::new(days * DAY + hour * 3600 + minute * 60 + second - offset, nanos).ok()
-}
-
-/// Reads a date without a time, which is its midnight; `None` for other texts.
-pub(super) fn parse_date(text: &str) -> Option<Timestamp> {
-    let mut rest = text.as_bytes();
-    let days = parse_days(&mut rest)?;
-    rest.is_empty().then_some(Timestamp { seconds: days * DAY, nanos: 0 })
 }
 
 /// Reads a duration as Go does, such as `1h30m` or `-1.5s`, and returns nanoseconds; `None` for other texts.

@@ -1,11 +1,13 @@
 //! Types of expressions, and the type of `self` out of a schema.
 //!
 //! [`CelType::of_resource`] reads the subset of OpenAPI that structural schemas have, as apiserver
-//! `pkg/cel/common/schemas.go` (SchemaDeclType) does. Differences:
+//! `pkg/cel/common/schemas.go` (SchemaDeclType) does for validation rules. Values have the types that they are written
+//! with, as in ValidatingAdmissionPolicies, so there are differences:
 //!
-//! - Values without a type are dynamic here; upstream hides them.
-//! - All of metadata is known here; upstream's rules see `name` and `generateName`. Times in metadata are strings, as
-//!   they are for kinds without a schema.
+//! - Strings with a format, such as `date-time`, are texts. Values of `number` are dynamic, because one can be written
+//!   as an integer.
+//! - Values without a type, or that can be null and are no object, are dynamic; upstream hides some of them.
+//! - All of metadata is known here; upstream's rules see `name` and `generateName`.
 //! - A member can be named as it is written, or with upstream's escapes, such as `__namespace__`.
 
 use std::collections::BTreeMap;
@@ -36,7 +38,7 @@ pub enum CelType {
         /// minLength, or 1 if each value of the enum is longer than that.
         shortest: u64,
     },
-    /// Bytes, which a schema has as base64.
+    /// Bytes.
     Bytes,
     /// Points in time.
     Timestamp,
@@ -58,6 +60,12 @@ pub enum CelType {
     Ip,
     /// A range of IP addresses.
     Cidr,
+    /// A URL.
+    Url,
+    /// A semantic version.
+    Semver,
+    /// A named format.
+    Format,
 }
 
 /// The type of a list.
@@ -129,8 +137,17 @@ impl CelType {
         }
     }
 
-    /// The type of the values of a schema.
+    /// The type of the values of a schema. Values that can be null are dynamic: only objects can be compared with null.
     fn of_schema(schema: &JsonValue, depth: usize) -> CelType {
+        match CelType::of_values(schema, depth) {
+            object @ CelType::Object(_) => object,
+            kind if !schema["nullable"].as_bool().unwrap_or(false) => kind,
+            _ => CelType::Dyn,
+        }
+    }
+
+    /// The type of the values of a schema that are not null.
+    fn of_values(schema: &JsonValue, depth: usize) -> CelType {
         let is = |keyword: &str| schema[keyword].as_bool().unwrap_or(false);
         let number = |keyword: &str| schema[keyword].as_u64();
         if depth >= MAX_DEPTH || is("x-kubernetes-int-or-string") {
@@ -142,13 +159,7 @@ impl CelType {
         match schema["type"].as_str().unwrap_or_default() {
             "boolean" => CelType::Bool,
             "integer" => CelType::Int,
-            "number" => CelType::Double,
-            "string" => match schema["format"].as_str().unwrap_or_default() {
-                "byte" => CelType::Bytes,
-                "date" | "date-time" => CelType::Timestamp,
-                "duration" => CelType::Duration,
-                _ => text_type(schema),
-            },
+            "string" => text_type(schema),
             "array" if schema["items"].is_object() => {
                 let element = CelType::of_schema(&schema["items"], depth + 1);
                 CelType::List(Arc::new(ListType { element, most: number("maxItems") }))
@@ -191,7 +202,7 @@ impl CelType {
                 left.key.accepts(&right.key) && left.value.accepts(&right.value)
             }
             (CelType::Map(map), CelType::Object(_)) | (CelType::Object(_), CelType::Map(map)) => {
-                map.key.accepts(&CelType::TEXT) && map.value == CelType::Dyn
+                map.key.accepts(&CelType::TEXT)
             }
             (CelType::Optional(left), CelType::Optional(right)) => left.accepts(right),
             (CelType::Null, other) | (other, CelType::Null) => matches!(
@@ -204,6 +215,9 @@ impl CelType {
                     | CelType::Quantity
                     | CelType::Ip
                     | CelType::Cidr
+                    | CelType::Url
+                    | CelType::Semver
+                    | CelType::Format
             ),
             (left, right) => left == right,
         }
@@ -242,19 +256,17 @@ impl CelType {
         matches!(self, CelType::Int | CelType::Uint | CelType::Double)
     }
 
+    /// Whether lists of this type can be sorted, or may be in the evaluation.
+    pub(super) fn is_ordered(&self) -> bool {
+        use CelType as T;
+        self.is_number()
+            || matches!(self, T::Dyn | T::Null | T::Duration | T::Timestamp | T::Bool | T::Text { .. } | T::Bytes)
+    }
+
     /// The type of the elements of a list; dynamic for other types.
     pub(super) fn element(&self) -> &CelType {
         match self {
             CelType::List(list) => &list.element,
-            _ => &DYN,
-        }
-    }
-
-    /// The type of the values of a map, or of the member of this name; dynamic for other types and unknown members.
-    pub(super) fn value_at(&self, key: &str) -> &CelType {
-        match self {
-            CelType::Map(map) => &map.value,
-            CelType::Object(object) => object.members.get(key).map_or(&DYN, |property| &property.kind),
             _ => &DYN,
         }
     }
@@ -274,10 +286,50 @@ impl ObjectType {
         self.members.get_key_value(unescaped.as_str()).map(|(key, property)| (key.as_str(), property))
     }
 
+    /// The type of the member of this key; `None` if there is none and all members are declared.
+    pub(super) fn type_at(&self, key: &str) -> Option<CelType> {
+        match self.members.get(key) {
+            Some(property) => Some(property.kind.clone()),
+            None => self.is_open.then_some(CelType::Dyn),
+        }
+    }
+
+    /// The declared member whose name is nearest to another name: it differs in case only, or by few characters. `None`
+    /// if no name is near.
+    pub(super) fn nearest(&self, name: &str) -> Option<&str> {
+        // Longer names are no fields of Kubernetes, and their distance is the product of both lengths.
+        if name.len() > LONGEST_NAME {
+            return None;
+        }
+        let distance = |member: &str| distance(&name.to_lowercase(), &member.to_lowercase());
+        let near = self.members.keys().filter(|member| member.len() <= LONGEST_NAME);
+        let nearest = near.map(|member| (distance(member), member)).min()?;
+        // Two exchanged characters of five are near.
+        (nearest.0 * 5 <= name.len().max(3) * 2).then_some(nearest.1)
+    }
+
     /// Whether members that are not declared are dynamic.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
+}
+
+/// The maximum length of a name for which a near one is sought, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// The number of characters to insert, delete or replace to make one text out of another one (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, character) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(character != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// The type of a string by its schema.
@@ -368,6 +420,9 @@ impl fmt::Display for CelType {
             CelType::Quantity => formatter.write_str("kubernetes.Quantity"),
             CelType::Ip => formatter.write_str("net.IP"),
             CelType::Cidr => formatter.write_str("net.CIDR"),
+            CelType::Url => formatter.write_str("kubernetes.URL"),
+            CelType::Semver => formatter.write_str("kubernetes.Semver"),
+            CelType::Format => formatter.write_str("kubernetes.NamedFormat"),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Values of an evaluation. Those of the object stay JSON until an expression needs them.
 //!
-//! A value of JSON has the type that the schema declares, if it declares one: a `number` is a double even when it is
-//! written as an integer, and a `date-time` is a timestamp. Without a declared type, a number is an integer if it fits
-//! into 64 bits, as in Kubernetes' unstructured objects.
+//! A value of JSON has the type that it is written with, whatever the schema declares, as in the objects of
+//! ValidatingAdmissionPolicies: a number without a fraction is an integer if it fits into 64 bits.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,9 +11,11 @@ use std::sync::Arc;
 
 use super::failure::{EvalError, Failure};
 use super::meter::CostMeter;
+use super::named_format::NamedFormat;
 use super::quantity::Quantity;
-use super::time::{self, Timestamp};
-use super::types::CelType;
+use super::semver::Semver;
+use super::time::Timestamp;
+use super::url::Url;
 use crate::json::tree::NodeKind;
 use crate::json::{Json, unescape};
 
@@ -88,22 +89,22 @@ pub(super) enum CelValue<'a> {
     Ip(IpAddr),
     /// An address and the number of its leading bits that count.
     Cidr(IpAddr, u8),
+    Url(Arc<Url>),
+    Semver(Arc<Semver>),
+    Format(NamedFormat),
 }
 
 /// A list: one of the object, or a new one.
 #[derive(Clone, Debug)]
 pub(super) enum ListValue<'a> {
-    Json { json: Json<'a>, element: &'a CelType },
+    Json(Json<'a>),
     Built(Arc<[CelValue<'a>]>),
 }
 
 /// A map: an object within the object, or a new one.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
-    Json {
-        json: Json<'a>,
-        of: &'a CelType,
-    },
+    Json(Json<'a>),
     /// In the order of their keys, which are unique.
     Built(Arc<[BuiltEntry<'a>]>),
 }
@@ -166,6 +167,9 @@ impl<'a> CelValue<'a> {
             CelValue::Quantity(_) => "kubernetes.Quantity",
             CelValue::Ip(_) => "net.IP",
             CelValue::Cidr(..) => "net.CIDR",
+            CelValue::Url(_) => "kubernetes.URL",
+            CelValue::Semver(_) => "kubernetes.Semver",
+            CelValue::Format(_) => "kubernetes.NamedFormat",
         }
     }
 
@@ -193,30 +197,25 @@ impl<'a> CelValue<'a> {
             | CelValue::Optional(_)
             | CelValue::Quantity(_)
             | CelValue::Ip(_)
-            | CelValue::Cidr(..) => None,
+            | CelValue::Cidr(..)
+            | CelValue::Url(_)
+            | CelValue::Semver(_)
+            | CelValue::Format(_) => None,
         }
     }
 }
 
-/// The error for a value of another type than declared.
-fn mismatch(declared: &CelType) -> Failure {
-    EvalError::Other(format!("invalid data, expected a value of type {declared}")).into()
+/// The error for a value of the object that is not JSON. It was checked when it was stored.
+fn invalid() -> Failure {
+    EvalError::Other("the object has a value that is not JSON".to_owned()).into()
 }
 
-/// A value of the object, which has a declared type or [`CelType::Dyn`].
-fn of_json<'a>(json: Json<'a>, declared: &'a CelType, meter: &mut CostMeter) -> Evaluated<'a> {
+/// A value of the object.
+fn of_json<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     match json.kind() {
-        NodeKind::List => match declared {
-            CelType::Dyn | CelType::List(_) => {
-                Ok(CelValue::List(ListValue::Json { json, element: declared.element() }))
-            }
-            _ => Err(mismatch(declared)),
-        },
-        NodeKind::Map => match declared {
-            CelType::Dyn | CelType::Map(_) | CelType::Object(_) => Ok(CelValue::Map(Map::Json { json, of: declared })),
-            _ => Err(mismatch(declared)),
-        },
-        NodeKind::Scalar => scalar(json, declared, meter),
+        NodeKind::List => Ok(CelValue::List(ListValue::Json(json))),
+        NodeKind::Map => Ok(CelValue::Map(Map::Json(json))),
+        NodeKind::Scalar => scalar(json, meter),
     }
 }
 
@@ -241,49 +240,22 @@ fn read_text<'a>(raw: &'a [u8], meter: &mut CostMeter) -> Result<Option<Text<'a>
 }
 
 /// A string, number, boolean or null of the object.
-fn scalar<'a>(json: Json<'a>, declared: &CelType, meter: &mut CostMeter) -> Evaluated<'a> {
+fn scalar<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     let bytes = json.bytes().unwrap_or(b"null");
-    let value = match bytes {
-        b"null" => return Ok(CelValue::Null),
+    Ok(match bytes {
+        b"null" => CelValue::Null,
         b"true" => CelValue::Bool(true),
         b"false" => CelValue::Bool(false),
-        [b'"', inside @ .., b'"'] => match read_text(inside, meter)? {
-            Some(text) => CelValue::Text(text),
-            None => return Err(mismatch(declared)),
-        },
+        [b'"', inside @ .., b'"'] => CelValue::Text(read_text(inside, meter)?.ok_or_else(invalid)?),
         _ => {
             meter.parse_number(bytes.len())?;
-            let number = std::str::from_utf8(bytes).map_err(|_| mismatch(declared))?;
+            let number = std::str::from_utf8(bytes).map_err(|_| invalid())?;
             match number.parse::<i64>() {
                 Ok(int) => CelValue::Int(int),
-                Err(_) => CelValue::Double(number.parse().map_err(|_| mismatch(declared))?),
+                Err(_) => CelValue::Double(number.parse().map_err(|_| invalid())?),
             }
         }
-    };
-    match (declared, value) {
-        (CelType::Dyn, value)
-        | (CelType::Bool, value @ CelValue::Bool(_))
-        | (CelType::Int, value @ CelValue::Int(_))
-        | (CelType::Double, value @ CelValue::Double(_))
-        | (CelType::Text { .. }, value @ CelValue::Text(_)) => Ok(value),
-        (CelType::Double, CelValue::Int(int)) => Ok(CelValue::Double(int as f64)),
-        (CelType::Timestamp, CelValue::Text(text)) => {
-            meter.parse_timestamp(text.len())?;
-            let time = time::parse_timestamp(&text).or_else(|| time::parse_date(&text));
-            time.map(CelValue::Timestamp).ok_or_else(|| mismatch(declared))
-        }
-        (CelType::Duration, CelValue::Text(text)) => {
-            meter.parse_duration(text.len())?;
-            time::parse_duration(&text).map(CelValue::Duration).ok_or_else(|| mismatch(declared))
-        }
-        (CelType::Bytes, CelValue::Text(text)) => {
-            use base64::Engine as _;
-            meter.make_text(text.len())?;
-            let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
-            decoded.map(|bytes| CelValue::Bytes(bytes.into())).map_err(|_| mismatch(declared))
-        }
-        _ => Err(mismatch(declared)),
-    }
+    })
 }
 
 /// A value, or the key of a member, that has not been read. Reading takes time in proportion to its length, so it needs
@@ -293,8 +265,8 @@ pub(super) struct UnreadValue<'a>(Content<'a>);
 
 #[derive(Clone, Debug)]
 enum Content<'a> {
-    /// A value of the object, and its declared type or [`CelType::Dyn`].
-    Json(Json<'a>, &'a CelType),
+    /// A value of the object.
+    Json(Json<'a>),
     /// The raw key of a member.
     Key(&'a [u8]),
     /// A value that was made, or read before.
@@ -302,22 +274,21 @@ enum Content<'a> {
 }
 
 impl<'a> UnreadValue<'a> {
-    /// A value of the object, which has a declared type or [`CelType::Dyn`].
-    pub(super) fn of_json(json: Json<'a>, declared: &'a CelType) -> UnreadValue<'a> {
-        UnreadValue(Content::Json(json, declared))
+    /// A value of the object.
+    pub(super) fn of_json(json: Json<'a>) -> UnreadValue<'a> {
+        UnreadValue(Content::Json(json))
     }
 
     /// Reads the value.
     ///
     /// # Errors
-    /// The limit is reached. Or the value does not have its declared type. This is possible only for an object that is
-    /// older than its schema.
+    /// The limit is reached.
     pub(super) fn read(self, meter: &mut CostMeter) -> Evaluated<'a> {
         match self.0 {
             Content::Made(value) => Ok(value),
             // Escapes of keys are valid: they were read with the object.
             Content::Key(raw) => Ok(CelValue::Text(read_text(raw, meter)?.unwrap_or(Text::Borrowed("")))),
-            Content::Json(json, declared) => of_json(json, declared, meter),
+            Content::Json(json) => of_json(json, meter),
         }
     }
 }
@@ -325,8 +296,8 @@ impl<'a> UnreadValue<'a> {
 /// An entry of a map that has not been read.
 #[derive(Clone, Debug)]
 pub(super) enum MapEntry<'a> {
-    /// The raw key of a member, the member, and the declared type of the map.
-    Json(&'a [u8], Json<'a>, &'a CelType),
+    /// The raw key of a member, and the member.
+    Json(&'a [u8], Json<'a>),
     /// A key and a value that were made.
     Made(CelValue<'a>, CelValue<'a>),
 }
@@ -339,9 +310,9 @@ impl<'a> MapEntry<'a> {
     pub(super) fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, CelValue<'a>), Failure> {
         match self {
             MapEntry::Made(key, value) => Ok((key, value)),
-            MapEntry::Json(raw, json, of) => {
+            MapEntry::Json(raw, json) => {
                 let key = read_text(raw, meter)?.unwrap_or(Text::Borrowed(""));
-                let value = of_json(json, of.value_at(&key), meter)?;
+                let value = of_json(json, meter)?;
                 Ok((CelValue::Text(key), value))
             }
         }
@@ -352,7 +323,7 @@ impl<'a> ListValue<'a> {
     /// The number of elements. Those of the object are counted one by one.
     pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
         match self {
-            ListValue::Json { json, .. } => counted(*json, meter),
+            ListValue::Json(json) => counted(*json, meter),
             ListValue::Built(elements) => Ok(elements.len()),
         }
     }
@@ -361,13 +332,13 @@ impl<'a> ListValue<'a> {
     pub(super) fn get(&self, index: i64, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         let Ok(index) = usize::try_from(index) else { return Ok(None) };
         match self {
-            ListValue::Json { json, element } => {
+            ListValue::Json(json) => {
                 // Elements are linked: `nth` passes those before.
                 let mut passed = 0;
                 let mut found = None;
                 for item in json.items() {
                     if passed == index {
-                        found = Some(UnreadValue::of_json(item, element));
+                        found = Some(UnreadValue::of_json(item));
                         break;
                     }
                     passed += 1;
@@ -382,10 +353,7 @@ impl<'a> ListValue<'a> {
     /// The elements in order.
     pub(super) fn elements(&self) -> Elements<'a> {
         match self {
-            ListValue::Json { json, element } => {
-                let element = *element;
-                Box::new(json.items().map(move |item| UnreadValue::of_json(item, element)))
-            }
+            ListValue::Json(json) => Box::new(json.items().map(UnreadValue::of_json)),
             ListValue::Built(elements) => {
                 let elements = elements.clone();
                 Box::new((0..elements.len()).filter_map(move |index| elements.get(index).cloned().map(made)))
@@ -432,7 +400,7 @@ impl<'a> Map<'a> {
     /// The number of entries. Those of the object are counted one by one.
     pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
         match self {
-            Map::Json { json, .. } => counted(*json, meter),
+            Map::Json(json) => counted(*json, meter),
             Map::Built(entries) => Ok(entries.len()),
         }
     }
@@ -440,12 +408,12 @@ impl<'a> Map<'a> {
     /// The value of a key; `None` if there is none.
     pub(super) fn get(&self, key: &MapKey<'_>, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         match self {
-            Map::Json { json, of } => {
+            Map::Json(json) => {
                 let MapKey::Text(key) = key else { return Ok(None) };
                 let (found, passed, compared) = json.find(key);
                 meter.pass(passed)?;
                 meter.compare(compared)?;
-                Ok(found.is_present().then(|| UnreadValue::of_json(found, of.value_at(key))))
+                Ok(found.is_present().then(|| UnreadValue::of_json(found)))
             }
             Map::Built(entries) => {
                 let (mut start, mut end) = (0, entries.len());
@@ -466,10 +434,7 @@ impl<'a> Map<'a> {
     /// The entries, in the order of their keys.
     pub(super) fn entries(&self) -> Entries<'a> {
         match self {
-            Map::Json { json, of } => {
-                let of = *of;
-                Box::new(json.raw_members().map(move |(key, value)| MapEntry::Json(key, value, of)))
-            }
+            Map::Json(json) => Box::new(json.raw_members().map(|(key, value)| MapEntry::Json(key, value))),
             Map::Built(entries) => {
                 let entries = entries.clone();
                 let entry = move |index: usize| {
@@ -483,7 +448,7 @@ impl<'a> Map<'a> {
     /// The keys, in order.
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
-            Map::Json { json, .. } => Box::new(json.raw_members().map(|(key, _)| UnreadValue(Content::Key(key)))),
+            Map::Json(json) => Box::new(json.raw_members().map(|(key, _)| UnreadValue(Content::Key(key)))),
             Map::Built(entries) => {
                 let entries = entries.clone();
                 Box::new((0..).map_while(move |index: usize| entries.get(index).map(|entry| made(entry.key.clone()))))

@@ -14,6 +14,7 @@ use super::builtin::{BuiltinFields, LabelErrorFormat, LabelSource};
 use super::extra::field::{CompiledField, TooComplex};
 use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
 use super::invalid_object::InvalidObject;
+use super::object_schema::ObjectSchema;
 use super::prune::Prune;
 use super::scan::{self, FoundSpans};
 use super::trie::{PathStep, Paths, Trie, is_many};
@@ -36,6 +37,8 @@ pub struct Extractor {
     whole: Arc<Whole>,
     /// For each field, whether it is hidden from selectors although its value is extracted. Empty if none is hidden.
     hidden: Arc<[bool]>,
+    /// The schema of the objects.
+    schema: ObjectSchema,
 }
 
 /// The parts of an extractor that do not depend on a View.
@@ -149,7 +152,10 @@ impl Extractor {
             aliases: Vec::new(),
             never_populated: Vec::new(),
         };
-        Extractor::from_parts(labels, fields, reading)
+        let schema =
+            crd.version(version).filter(|_| !crd.preserve_unknown_fields).and_then(|found| found.schema.clone());
+        let schema = schema.map_or(ObjectSchema::Unknown, ObjectSchema::Custom);
+        Extractor::from_parts(labels, fields, reading).with_schema(schema)
     }
 
     /// The extractor of a built-in kind in one version. `row` is its entry in the table; `None`: the kind has only
@@ -194,7 +200,18 @@ impl Extractor {
     /// An extractor of these fields, with the paths of `reading` compiled into a trie.
     fn from_parts(labels: Labels, fields: Vec<Field>, reading: Reading) -> Extractor {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
-        Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
+        let whole = Arc::new(Whole { labels, fields, reading, trie });
+        Extractor { whole, hidden: Arc::default(), schema: ObjectSchema::Unknown }
+    }
+
+    /// The extractor with another schema of the objects, which changes nothing of what it extracts.
+    pub fn with_schema(self, schema: ObjectSchema) -> Extractor {
+        Extractor { schema, ..self }
+    }
+
+    /// The schema of the objects; unknown for pruned objects.
+    pub fn schema(&self) -> &ObjectSchema {
+        &self.schema
     }
 
     /// The extractor, which must not be pruned yet, with a FieldCache's fields after its own. [`super::extra::accept`]
@@ -227,6 +244,7 @@ impl Extractor {
         Ok(Extractor {
             whole: Arc::new(Whole { labels: labels.clone(), fields, reading, trie }),
             hidden: Arc::default(),
+            schema: self.schema.clone(),
         })
     }
 
@@ -244,10 +262,9 @@ impl Extractor {
         };
         let is_hidden = |(index, source)| self.is_hidden(index) || touches(source);
         let hidden: Vec<bool> = reading.sources.iter().enumerate().map(is_hidden).collect();
-        if !hidden.contains(&true) {
-            return self.clone();
-        }
-        Extractor { whole: self.whole.clone(), hidden: hidden.into() }
+        let hidden: Arc<[bool]> = if hidden.contains(&true) { hidden.into() } else { self.hidden.clone() };
+        // The schema names the fields that are pruned.
+        Extractor { whole: self.whole.clone(), hidden, schema: ObjectSchema::Unknown }
     }
 
     /// Whether selectors cannot use the field of this index.

@@ -2,22 +2,25 @@
 //!
 //! [`crate::cel`] compiles the expression, and bounds the objects for which it is true by sets that an index can find.
 //! `cel_hits` finds these sets with the plan of ordinary requirements, and the objects between the bounds are evaluated.
-//! Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request.
+//! Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request. An
+//! expression is rejected before any evaluation if the sizes in the schema, or defaults, make it too expensive.
 //!
 //! The bounds rely on objects that conform to their schema. An object that is older than its schema can have a text in
 //! an integer field, which the index does not distinguish from an integer.
 //!
-//! A filter is for one request: it counts the objects for which the expression fails.
+//! A filter is for one request: it counts the objects for which the expression fails. An object that the index excludes
+//! is not evaluated, so it is not counted even if the expression would fail for it.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
 
+use super::cel_type;
 use crate::cel::{
-    CelError, CelEvaluation, CelProgram, CelType, EvaluationError, EvaluationLimit, Indexed, IndexedKind, IndexedPath,
-    ObjectSet, TimeLimit,
+    CelError, CelEvaluation, CelProgram, EvaluationError, EvaluationLimit, Indexed, IndexedKind, IndexedPath,
+    ObjectSet, TimeLimit, TooExpensive,
 };
 use crate::extract::{Extractor, Origin};
 use crate::model::{FieldIndex, Version};
@@ -83,6 +86,17 @@ struct Messages {
     over_limit: Option<String>,
 }
 
+/// Why an expression cannot be used. Display has the position, or the part that costs too much and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableExpression {
+    /// It does not compile.
+    #[error(transparent)]
+    Invalid(#[from] CelError),
+    /// Its evaluation for an object is estimated to cost too much.
+    #[error(transparent)]
+    TooExpensive(#[from] TooExpensive),
+}
+
 /// The evaluation costs too much. Display names the part of the expression and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("celSelector: {reason}: {remedy}")]
@@ -96,18 +110,21 @@ pub struct OverCost {
 pub struct FailedObjects {
     /// The number of evaluations that failed.
     pub count: u64,
+    /// The number of all evaluations.
+    pub evaluated: u64,
     /// The first error.
     pub first: String,
 }
 
 impl CelFilter {
-    /// Compiles an expression over the objects of a resource. Their schema is not used, so types are those of the values
-    /// of each object. `is_namespaced`: the scope of the resource.
+    /// Compiles an expression over the objects of a resource, whose schema gives the types. `is_namespaced`: the scope
+    /// of the resource.
     ///
     /// # Errors
-    /// The expression does not compile.
-    pub fn new(text: &str, extractor: &Extractor, is_namespaced: bool) -> Result<CelFilter, CelError> {
-        let program = CelProgram::compile(text, &Arc::new(CelType::Dyn))?;
+    /// The expression does not compile; for example it names a field that the schema does not have. Or the indexes do
+    /// not find all its objects, and the estimated cost of an evaluation is above the limit.
+    pub fn new(text: &str, extractor: &Extractor, is_namespaced: bool) -> Result<CelFilter, UnusableExpression> {
+        let program = CelProgram::compile(text, &cel_type::of_objects(extractor))?;
         let (mut paths, mut fields) = (Vec::new(), Vec::new());
         for (index, field) in extractor.fields().iter().enumerate() {
             let Ok(index) = u16::try_from(index).map(FieldIndex) else { break };
@@ -132,6 +149,9 @@ impl CelFilter {
         }
         let indexed = Indexed { paths, is_namespaced };
         let bounds = program.analyze(&indexed).when_true;
+        if bounds.at_most != bounds.at_least {
+            program.check_cost(MOST_FOR_OBJECT)?;
+        }
         Ok(CelFilter {
             at_most: bounds.at_most,
             at_least: bounds.at_least,
@@ -194,7 +214,8 @@ impl CelFilter {
             return Err(OverCost { reason: reason.clone(), remedy });
         }
         let count = self.failed.load(Ordering::Relaxed);
-        Ok(messages.failure.clone().filter(|_| count > 0).map(|first| FailedObjects { count, first }))
+        let failed = |first| FailedObjects { count, evaluated: self.evaluated(), first };
+        Ok(messages.failure.clone().filter(|_| count > 0).map(failed))
     }
 
     /// Whether the expression is true for the object. Counts the cost, and a failure.

@@ -10,6 +10,7 @@
 
 pub mod cel_filter;
 mod cel_hits;
+mod cel_type;
 pub mod compact;
 pub mod explain;
 pub mod facets;
@@ -27,7 +28,7 @@ pub mod token;
 pub mod work;
 
 pub use crate::cel::TimeLimit;
-pub use cel_filter::{CelFilter, FailedObjects, OverCost};
+pub use cel_filter::{CelFilter, FailedObjects, OverCost, UnusableExpression};
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;
 pub use facets::{Facet, FacetField, SelectedObjects};

@@ -1,8 +1,6 @@
 //! Hostile expressions: each is rejected, or ends within its limit of cost. The stack of the thread is that of a small
 //! thread, so that a recursion without a bound would overflow it.
 
-use std::sync::Arc;
-
 use super::super::{CelEvaluation, CelProgram, CelType, EvaluationError, MAX_LENGTH, MAX_LEVELS, MAX_NESTING};
 
 /// Half of the stack that threads have by default. Frames of builds without optimization are several times larger.
@@ -17,7 +15,7 @@ fn with_small_stack(test: impl FnOnce() + Send + 'static) {
 }
 
 fn compile(text: &str) -> Result<CelProgram, String> {
-    CelProgram::compile(text, &Arc::new(CelType::Dyn)).map_err(|error| error.message)
+    CelProgram::compile(text, &CelType::Dyn).map_err(|error| error.message)
 }
 
 fn evaluate(text: &str, object: &str, limit: u64) -> CelEvaluation {
@@ -73,6 +71,10 @@ fn long_expressions_within_the_limits_are_evaluated() {
             ("a sum", format!("{} == {}", vec!["1"; MAX_LEVELS - 2].join(" + "), MAX_LEVELS - 2)),
             ("signs", format!("{}true", "!".repeat(50_000))),
             ("a list", format!("7 in [{}7]", "1,".repeat(40_000))),
+            (
+                "constant conversions",
+                format!("{}[{}7]{} != 7", "dyn(".repeat(nesting - 1), "1,".repeat(40_000), ")".repeat(nesting - 1)),
+            ),
             ("nested macros", format!("{}true{}", "[1].all(x, ".repeat(nesting / 2 - 1), ")".repeat(nesting / 2 - 1))),
         ];
         for (name, text) in cases {
@@ -105,6 +107,22 @@ fn expensive_evaluations_exceed_their_limit() {
             ("distinct", "lists.range(20000).distinct().size() > 0".to_owned(), ""),
             ("equality of long lists", "self.l.all(a, self.l == self.l)".to_owned(), ""),
             ("splitting", "self.l.all(a, self.s.split('').size() > 0)".to_owned(), ""),
+            ("a format of a list", "self.l.all(a, '%s'.format([self.l]).size() > 0)".to_owned(), ""),
+            (
+                "a format of texts",
+                format!("self.l.all(a, '{}'.format([{}'x']).size() > 0)", "%s".repeat(21), "self.s,".repeat(20)),
+                "",
+            ),
+            ("sorting by a key", "self.l.all(a, self.l.sortBy(x, x).size() > 0)".to_owned(), ""),
+            ("maps out of entries", "self.l.all(a, self.l.transformMapEntry(i, v, {i: v}).size() > 0)".to_owned(), ""),
+            ("the last element", "self.l.all(a, self.l.last().hasValue())".to_owned(), ""),
+            ("URLs", "self.l.all(a, !isURL(self.s))".to_owned(), ""),
+            ("versions", "self.l.all(a, !isSemver(self.s))".to_owned(), ""),
+            (
+                "named formats",
+                "self.l.all(a, format.dns1123Label().validate(self.s).hasValue())".to_owned(),
+                "format.dns1123Label().validate(self.s)",
+            ),
         ];
         for (name, text, part) in cases {
             let found = evaluate(&text, &numbers, LIMIT);
@@ -133,6 +151,8 @@ fn values_nested_deeply_are_compared_without_overflow() {
         let found = evaluate("self.a == self.a", &deep, LIMIT).result;
         assert!(matches!(found, Err(EvaluationError::Failed(_))), "{found:?}");
         assert_eq!(evaluate("self.a.size() == 1", &deep, LIMIT).result, Ok(true));
+        let found = evaluate("'%s'.format([self.a]) == ''", &deep, LIMIT).result;
+        assert!(matches!(found, Err(EvaluationError::Failed(_))), "{found:?}");
     });
 }
 

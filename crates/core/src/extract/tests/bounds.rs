@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::extra::at_path;
 use super::extractor::crd;
 use crate::extract::extra::{AcceptedFields, ExtraFieldReason, FieldRequest, MAX_EXTRA_FIELDS, TargetResource, accept};
-use crate::extract::{ExtraFields, Extractor, Prune};
+use crate::extract::{ExtraFields, Extractor, ObjectSchema, Prune};
 
 /// A hostile source can repeat a key any number of times, and the paths of 32 fields can lead below it.
 #[test]
@@ -74,7 +74,9 @@ fn plans_of_views_take_no_memory_for_the_fields_of_their_resource() {
         assert!(taken.bytes_current < 128 * VIEWS as i64, "{paths:?}: {taken:?}");
         assert_eq!(pruned[0].offered().count(), plan.fields().len() - usize::from(paths == [".spec.a0.a"]));
         assert_eq!(pruned[0].resolve("f0").is_ok(), paths != [".spec.a0.a"]);
-        assert_eq!(pruned[0] == plan, paths != [".spec.a0.a"]);
+        // The schema of pruned objects is not shown.
+        let whole = if paths.is_empty() { plan.clone() } else { plan.clone().with_schema(ObjectSchema::Unknown) };
+        assert_eq!(pruned[0] == whole, paths != [".spec.a0.a"]);
     }
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{collection, option, prop_assert, prop_assert_eq, proptest, sample};
 use serde_json::{Value, json};
 
 use super::names;
+use crate::builtin;
 use crate::cel::{CelProgram, CelType};
 use crate::crd::Crd;
 use crate::extract::Extractor;
@@ -16,13 +17,16 @@ use crate::query::{CelFilter, Listing, Selection, State};
 use crate::selector::LabelSelector;
 use crate::store::{HistoryLimits, Store};
 
-fn extractor() -> Extractor {
+/// The extractor of shirts. `is_nullable`: whether members of spec can be null by the schema.
+fn extractor(is_nullable: bool) -> Extractor {
     let crd = Crd::read(&json!({
         "metadata": {"name": "shirts.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"}, "versions": [{
             "name": "v1", "served": true, "storage": true,
             "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-                "color": {"type": "string"}, "size": {"type": "integer"}, "branded": {"type": "boolean"}}}}}},
+                "color": {"type": "string", "nullable": is_nullable},
+                "size": {"type": "integer", "nullable": is_nullable},
+                "branded": {"type": "boolean"}}}}}},
             "selectableFields": [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}, {"jsonPath": ".spec.branded"}],
         }]},
     }))
@@ -30,7 +34,8 @@ fn extractor() -> Extractor {
     Extractor::custom_resource(&crd, "v1")
 }
 
-/// Members of spec and a label. Some are absent, null or empty. Their types are those of the schema, as the index relies on.
+/// Members of spec and a label. Some are absent, null or empty. Their types are those of a schema that permits null, as
+/// the index relies on.
 fn objects() -> impl Strategy<Value = Vec<Value>> {
     let of = |values: Vec<Value>| option::of(sample::select(values));
     let color = of(vec![json!("blue"), json!("black"), json!(""), json!(null), json!("red")]);
@@ -96,14 +101,18 @@ proptest! {
         expression in expressions(),
         labels in prop_oneof![3 => Just(""), 1 => Just("app=shop")],
         namespace in option::weighted(0.2, Just("a")),
+        is_nullable in any::<bool>(),
     ) {
-        let extractor = extractor();
+        let extractor = extractor(is_nullable);
         let mut store = Store::new(HistoryLimits::default()).with_integers(extractor.integers().collect());
         store.replace(&[], Version::new(1));
-        let program = CelProgram::compile(&expression, &Arc::new(CelType::Dyn)).unwrap();
+        let program = CelProgram::compile(&expression, &CelType::Dyn).unwrap();
         let (mut expected, mut failed) = (Vec::new(), 0);
         for (number, mut object) in (2u64..).zip(objects) {
             object["metadata"]["name"] = format!("n{number}").into();
+            if let Some(spec) = object["spec"].as_object_mut().filter(|_| !is_nullable) {
+                spec.retain(|_, value| !value.is_null());
+            }
             object["metadata"]["resourceVersion"] = number.to_string().into();
             let bytes = Bytes::from(object.to_string());
             store.apply(&extractor.extract(bytes.clone()).unwrap());
@@ -135,4 +144,65 @@ proptest! {
             prop_assert_eq!(counted, failed, "{}", expression);
         }
     }
+}
+
+#[test]
+fn expressions_over_built_in_kinds_have_the_types_of_their_schemas() {
+    let kinds =
+        [("", "v1", "Pod"), ("apps", "v1", "Deployment"), ("", "v1", "ConfigMap"), ("example.com", "v1", "Pod")];
+    let [pod, deployment, config_map, unknown] =
+        kinds.map(|(group, version, kind)| builtin::extractor(group, version, kind));
+    let cases = [
+        (&pod, "self.spec.containers.all(c, c.image.startsWith('registry.example.com/'))", ""),
+        (&pod, "self.spec.containers.exists(c, has(c.ports) && c.ports.exists(p, p.containerPort == 443))", ""),
+        (&pod, "self.spec.containers.all(c, quantity(c.resources.limits['cpu']).isLessThan(quantity('2')))", ""),
+        (&pod, "self.spec.?securityContext.?runAsNonRoot.orValue(false)", ""),
+        (&pod, "self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')", ""),
+        (&pod, "timestamp(self.metadata.creationTimestamp) < timestamp('2030-01-01T00:00:00Z')", ""),
+        (&pod, "self.metadata.labels['app'] == 'web' && 'tier' in self.metadata.labels", ""),
+        (&pod, "self.metadata.ownerReferences.exists(o, o.kind == 'ReplicaSet')", ""),
+        (&pod, "self.spec.containers.exists(c, c.livenessProbe.httpGet.port == 'http')", ""),
+        (&pod, "self.spec.nodename == 'a'", "1:10: undefined field 'nodename', did you mean 'nodeName'?"),
+        (
+            &pod,
+            "self.spec.containers.exists(c, c.imgae == 'a')",
+            "1:33: undefined field 'imgae', did you mean 'image'?",
+        ),
+        (
+            &pod,
+            "self.spec.priority == 'high'",
+            "1:20: found no matching overload for '_==_' applied to '(int, string)'",
+        ),
+        (&deployment, "self.spec.replicas > 1 && self.spec.template.spec.containers.size() == 1", ""),
+        (&deployment, "self.spec.strategy.rollingUpdate.maxSurge == '25%'", ""),
+        (
+            &deployment,
+            "self.status.readyReplica == 1",
+            "1:12: undefined field 'readyReplica', did you mean 'readyReplicas'?",
+        ),
+        (&config_map, "self.data['a.conf'].contains('x') && has(self.immutable)", ""),
+        (&config_map, "self.spec.a == 1", "1:5: undefined field 'spec'"),
+        (&unknown, "self.spec.anything == 1", ""),
+    ];
+    for (extractor, expression, expected) in cases {
+        let message = CelFilter::new(expression, extractor, true).err().map(|error| error.to_string());
+        let message = message.unwrap_or_default();
+        let found = message.lines().next().unwrap_or_default();
+        assert_eq!(found.trim_start_matches("ERROR: <input>:"), expected, "{expression}");
+    }
+    let prune = crate::extract::Prune::new([".status"]).unwrap();
+    let pruned = CelFilter::new("self.spec.nodename == 'a'", &pod.pruned(&prune), true);
+    assert!(pruned.is_ok(), "the schema names what a View hides: {pruned:?}");
+}
+
+#[test]
+fn an_expression_that_is_estimated_to_cost_too_much_is_rejected_unless_the_index_answers_it() {
+    let extractor = extractor(false);
+    let nested = "self.spec.color.split('').all(a, self.spec.color.split('').all(b, self.spec.color.split('').all(c, \
+                  a < b && b < c && c < a)))";
+    let error = CelFilter::new(nested, &extractor, true).unwrap_err().to_string();
+    assert!(error.starts_with("the estimated cost of self.spec.color.split('').all(a, self.sp... is "), "{error}");
+    assert!(error.contains(" for an object, above the limit of 1000000"), "{error}");
+    let indexed = vec!["self.spec.color == 'blue'"; 300].join(" || ");
+    assert!(CelFilter::new(&indexed, &extractor, true).is_ok());
 }

@@ -1,0 +1,100 @@
+//! Semantic versions (apiserver `pkg/cel/library/semverlib.go`, which uses blang/semver).
+
+use std::cmp::Ordering;
+
+/// A semantic version. Build metadata is read and not kept: it does not count in comparisons.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Semver {
+    pub(super) major: u64,
+    pub(super) minor: u64,
+    pub(super) patch: u64,
+    before: Release,
+}
+
+/// The part after the hyphen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Release {
+    Pre(Vec<Identifier>),
+    /// A version without such a part is later than one with it.
+    Final,
+}
+
+/// A part of a pre-release. Numbers come before texts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    Number(u64),
+    Text(String),
+}
+
+impl PartialOrd for Release {
+    fn partial_cmp(&self, other: &Release) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Release {
+    fn cmp(&self, other: &Release) -> Ordering {
+        match (self, other) {
+            (Release::Pre(left), Release::Pre(right)) => left.cmp(right),
+            (Release::Pre(_), Release::Final) => Ordering::Less,
+            (Release::Final, Release::Pre(_)) => Ordering::Greater,
+            (Release::Final, Release::Final) => Ordering::Equal,
+        }
+    }
+}
+
+impl Semver {
+    /// Reads a version; `None` for other texts.
+    pub(super) fn parse(text: &str) -> Option<Semver> {
+        let mut parts = text.splitn(3, '.');
+        let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
+        let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
+        let (patch, before) = rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
+        let is_identifier =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if build.is_some_and(|build| !build.split('.').all(is_identifier)) {
+            return None;
+        }
+        let before = match before {
+            None => Release::Final,
+            Some(before) => Release::Pre(before.split('.').map(identifier).collect::<Option<_>>()?),
+        };
+        Some(Semver { major: number(major)?, minor: number(minor)?, patch: number(patch)?, before })
+    }
+
+    /// Reads a version that may begin with `v`, lack its last numbers, or have zeros before them; `None` for other
+    /// texts.
+    pub(super) fn parse_tolerant(text: &str) -> Option<Semver> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+        if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            return None;
+        }
+        parts.resize(3, "0".to_owned());
+        Semver::parse(&parts.join("."))
+    }
+}
+
+/// A number without zeros before it, and the rest of the part.
+fn without_zeros(part: &str) -> String {
+    if part.len() < 2 {
+        return part.to_owned();
+    }
+    let rest = part.trim_start_matches('0');
+    if rest.starts_with(|first: char| first.is_ascii_digit()) { rest.to_owned() } else { format!("0{rest}") }
+}
+
+/// A number without zeros before it; `None` for other texts.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_zeros = text.len() > 1 && text.starts_with('0');
+    text.parse().ok().filter(|_| is_number && !has_zeros)
+}
+
+fn identifier(part: &str) -> Option<Identifier> {
+    if part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number(part).map(Identifier::Number);
+    }
+    let is_valid = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_valid.then(|| Identifier::Text(part.to_owned()))
+}

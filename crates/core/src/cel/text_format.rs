@@ -1,0 +1,321 @@
+//! `'...'.format([...])` (cel-go `ext/formatting.go`, with the locale `en-US` as in Kubernetes).
+//!
+//! The clauses are `%s`, `%d`, `%f`, `%e`, `%b`, `%x`, `%X` and `%o`, the two of floating-point numbers also with a
+//! precision, such as `%.2f`. A precision above [`MAX_PRECISION`] is an error here; upstream has no limit.
+
+use super::failure::{Failure, no_overload, other};
+use super::meter::CostMeter;
+use super::time;
+use super::value::{CelValue, Evaluated, ListValue, Map};
+use crate::model::float;
+
+/// The maximum number of digits after the point.
+const MAX_PRECISION: usize = 100;
+
+/// The number of digits after the point if a clause has none.
+const PRECISION: usize = 6;
+
+/// The maximum number of nested lists and maps that are written.
+const MAX_DEPTH: usize = 64;
+
+/// What a clause writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClauseKind {
+    Text,
+    Decimal,
+    Fixed,
+    Scientific,
+    Binary,
+    Hexadecimal,
+    UpperHexadecimal,
+    Octal,
+}
+
+/// A clause with its precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clause {
+    pub(super) kind: ClauseKind,
+    precision: usize,
+}
+
+/// A part of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormatPart<'f> {
+    Plain(&'f str),
+    Clause(Clause),
+}
+
+/// Reads the parts of a format.
+///
+/// # Errors
+/// A clause is not valid; the message.
+pub(super) fn parts(format: &str) -> Result<Vec<FormatPart<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = format;
+    while let Some(sign) = rest.find('%') {
+        parts.push(FormatPart::Plain(&rest[..sign]));
+        rest = &rest[sign + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            parts.push(FormatPart::Plain("%"));
+            rest = after;
+            continue;
+        }
+        let mut precision = PRECISION;
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(|character: char| !character.is_ascii_digit()).unwrap_or(after.len());
+            let digits = after[..end].parse().ok().filter(|digits| *digits <= MAX_PRECISION);
+            precision = digits.ok_or_else(|| "error while parsing precision".to_owned())?;
+            rest = &after[end..];
+        }
+        let Some(verb) = rest.chars().next() else { return Err("unexpected end of string".to_owned()) };
+        let kind = match verb {
+            's' => ClauseKind::Text,
+            'd' => ClauseKind::Decimal,
+            'f' => ClauseKind::Fixed,
+            'e' => ClauseKind::Scientific,
+            'b' => ClauseKind::Binary,
+            'x' => ClauseKind::Hexadecimal,
+            'X' => ClauseKind::UpperHexadecimal,
+            'o' => ClauseKind::Octal,
+            verb => return Err(format!("unrecognized formatting clause {verb:?}")),
+        };
+        parts.push(FormatPart::Clause(Clause { kind, precision }));
+        rest = &rest[verb.len_utf8()..];
+    }
+    parts.push(FormatPart::Plain(rest));
+    Ok(parts)
+}
+
+/// Writes the arguments into a format.
+pub(super) fn format<'a>(meter: &mut CostMeter, format: &str, arguments: &ListValue<'a>) -> Evaluated<'a> {
+    meter.read(format.len().max(1))?;
+    let parts = match parts(format) {
+        Ok(parts) => parts,
+        Err(message) => return other(message),
+    };
+    let mut arguments = arguments.elements();
+    let mut written = String::new();
+    for part in parts {
+        let before = written.len();
+        match part {
+            FormatPart::Plain(text) => written.push_str(text),
+            FormatPart::Clause(clause) => match arguments.next() {
+                Some(argument) => {
+                    let argument = argument.read(meter)?;
+                    write_clause(meter, clause, &argument, &mut written)?;
+                }
+                None => return other("index out of range"),
+            },
+        }
+        meter.make_text(written.len() - before)?;
+    }
+    Ok(CelValue::text(written))
+}
+
+/// Writes one argument.
+fn write_clause(
+    meter: &mut CostMeter,
+    clause: Clause,
+    value: &CelValue<'_>,
+    written: &mut String,
+) -> Result<(), Failure> {
+    use ClauseKind as K;
+    let integer = match value {
+        CelValue::Int(int) => Some((*int < 0, int.unsigned_abs())),
+        CelValue::Uint(uint) => Some((false, *uint)),
+        _ => None,
+    };
+    let is_negative = integer.is_some_and(|(is_negative, _)| is_negative);
+    let digits = match (clause.kind, value, integer.map(|(_, magnitude)| magnitude)) {
+        (K::Text, value, _) => return write_value(meter, value, written, 0),
+        (K::Decimal, _, Some(magnitude)) => magnitude.to_string(),
+        (K::Binary, _, Some(magnitude)) => format!("{magnitude:b}"),
+        (K::Binary, CelValue::Bool(bool), _) => u8::from(*bool).to_string(),
+        (K::Octal, _, Some(magnitude)) => format!("{magnitude:o}"),
+        (K::Hexadecimal, _, Some(magnitude)) => format!("{magnitude:x}"),
+        (K::UpperHexadecimal, _, Some(magnitude)) => format!("{magnitude:X}"),
+        (K::Hexadecimal, CelValue::Text(text), _) => text.bytes().map(|byte| format!("{byte:02x}")).collect(),
+        (K::UpperHexadecimal, CelValue::Text(text), _) => text.bytes().map(|byte| format!("{byte:02X}")).collect(),
+        (K::Hexadecimal, CelValue::Bytes(bytes), _) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        (K::UpperHexadecimal, CelValue::Bytes(bytes), _) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+        (K::Fixed, CelValue::Double(double), _) => fixed(*double, clause.precision),
+        // As upstream, the precision is a width here.
+        (K::Scientific, CelValue::Double(double), _) => {
+            format!("{:>1$}", scientific(*double), clause.precision)
+        }
+        (K::Fixed | K::Scientific, CelValue::Text(text), _) => match &**text {
+            "NaN" => "NaN".to_owned(),
+            "Infinity" => "∞".to_owned(),
+            "-Infinity" => "-∞".to_owned(),
+            _ => return no_overload(),
+        },
+        _ => return other(format!("the clause cannot be used on {}", value.type_name())),
+    };
+    if is_negative {
+        written.push('-');
+    }
+    written.push_str(&digits);
+    Ok(())
+}
+
+/// A number that is not finite; `None` for others.
+fn not_finite(double: f64) -> Option<String> {
+    match double {
+        double if double.is_nan() => Some("NaN".to_owned()),
+        double if double.is_infinite() => Some(if double > 0.0 { "∞" } else { "-∞" }.to_owned()),
+        _ => None,
+    }
+}
+
+/// A number with a comma between each three digits of its integer.
+fn fixed(double: f64, precision: usize) -> String {
+    not_finite(double).unwrap_or_else(|| {
+        let plain = format!("{double:.precision$}");
+        let (sign, rest) = plain.strip_prefix('-').map_or(("", &*plain), |rest| ("-", rest));
+        let (integer, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+        let mut grouped = sign.to_owned();
+        for (index, digit) in integer.chars().enumerate() {
+            if index > 0 && (integer.len() - index).is_multiple_of(3) {
+                grouped.push(',');
+            }
+            grouped.push(digit);
+        }
+        grouped + fraction
+    })
+}
+
+/// A number as a factor and a power of ten, which has at least two superscript digits.
+fn scientific(double: f64) -> String {
+    not_finite(double).unwrap_or_else(|| {
+        let plain = format!("{double:.PRECISION$e}");
+        let (factor, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |digits| ("⁻", digits));
+        const SUPERSCRIPT: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+        let raised = |digit: char| digit.to_digit(10).map(|digit| SUPERSCRIPT[digit as usize]);
+        let digits: String = format!("{digits:0>2}").chars().filter_map(raised).collect();
+        format!("{factor}×10{sign}{digits}")
+    })
+}
+
+/// A number as `string` writes it.
+pub(super) fn double_text(double: f64) -> String {
+    match double {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        double => float::general(double),
+    }
+}
+
+/// Writes a value as `%s` does.
+fn write_value(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
+    let text = match value {
+        CelValue::Null => "null".to_owned(),
+        CelValue::Bool(bool) => bool.to_string(),
+        CelValue::Int(int) => int.to_string(),
+        CelValue::Uint(uint) => uint.to_string(),
+        CelValue::Double(double) => double_text(*double),
+        CelValue::Text(text) => text.to_string(),
+        CelValue::Type(name) => (*name).to_owned(),
+        CelValue::Timestamp(time) => time.to_text(),
+        CelValue::Duration(nanos) => time::duration_text(*nanos),
+        CelValue::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => return other("could not convert argument to string"),
+        },
+        CelValue::List(list) => return write_list(meter, list, written, depth),
+        CelValue::Map(map) => return write_map(meter, map, written, depth),
+        _ => return other(format!("string clause cannot be used on {}", value.type_name())),
+    };
+    written.push_str(&text);
+    Ok(())
+}
+
+/// Writes a value within a list or map, which is one that an expression could have.
+fn write_inner(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
+    if depth >= MAX_DEPTH {
+        return other("values are nested too deeply to be written");
+    }
+    meter.charge(1)?;
+    let mut plain = String::new();
+    match value {
+        CelValue::Double(double) if double.is_finite() => plain = format!("{double:.PRECISION$}"),
+        CelValue::Double(double) => {
+            let name = if double.is_nan() {
+                "NaN"
+            } else if *double > 0.0 {
+                "+Inf"
+            } else {
+                "-Inf"
+            };
+            plain = quoted(name);
+        }
+        CelValue::Text(text) => plain = quoted(text),
+        CelValue::Bytes(_) => {
+            write_value(meter, value, &mut plain, depth)?;
+            plain = format!("b{}", quoted(&plain));
+        }
+        CelValue::Timestamp(time) => plain = format!("timestamp({})", quoted(&time.to_text())),
+        CelValue::Duration(nanos) => plain = format!("duration({})", quoted(&time::duration_text(*nanos))),
+        value => write_value(meter, value, &mut plain, depth + 1)?,
+    }
+    meter.make_text(plain.len())?;
+    written.push_str(&plain);
+    Ok(())
+}
+
+fn write_list(meter: &mut CostMeter, list: &ListValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
+    written.push('[');
+    for (index, element) in list.elements().enumerate() {
+        if index > 0 {
+            written.push_str(", ");
+        }
+        let element = element.read(meter)?;
+        write_inner(meter, &element, written, depth)?;
+    }
+    written.push(']');
+    Ok(())
+}
+
+/// Writes the entries in the order of the texts of their keys.
+fn write_map(meter: &mut CostMeter, map: &Map<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
+    let mut entries = Vec::new();
+    for entry in map.entries() {
+        let (key, value) = entry.read(meter)?;
+        let (mut key_text, mut value_text) = (String::new(), String::new());
+        write_inner(meter, &key, &mut key_text, depth)?;
+        write_inner(meter, &value, &mut value_text, depth)?;
+        meter.make_values(1)?;
+        entries.push(format!("{key_text}:{value_text}"));
+    }
+    entries.sort();
+    written.push('{');
+    written.push_str(&entries.join(", "));
+    written.push('}');
+    Ok(())
+}
+
+/// A text in double quotes, as Go writes it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            character if u32::from(character) < 0x80 && character.is_control() => {
+                quoted.push_str(&format!("\\x{:02x}", u32::from(character)));
+            }
+            character if character.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
