@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
 use e2e::objects;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::consumers::proxy;
 use super::rights::user;
