@@ -30,6 +30,35 @@ pub(super) struct PathColumn {
     path: Vec<Step>,
 }
 
+/// The maximum number of names in the paths of `keep`. Servers reject more than 256.
+const MOST_KEPT: usize = 200;
+
+/// The parts of objects that columns show, as the value of `keep` in Accept. `None`: whole objects are needed.
+pub(super) fn kept(columns: &[PathColumn]) -> Option<String> {
+    let (mut paths, mut count) = (Vec::new(), 0);
+    for column in columns {
+        let mut path = String::new();
+        // Of a list or of all members of an object, everything is kept.
+        for step in &column.path {
+            let Step::Member(name) = step else { break };
+            let is_plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+            if name.chars().all(is_plain) {
+                path.push_str(&format!(".{name}"));
+            } else if name.chars().all(|character| is_plain(character) || matches!(character, '.' | '/' | ':')) {
+                path.push_str(&format!("['{name}']"));
+            } else {
+                return None;
+            }
+            count += 1;
+        }
+        if !path.starts_with('.') {
+            return None;
+        }
+        paths.push(path);
+    }
+    (count <= MOST_KEPT).then(|| paths.join("+"))
+}
+
 impl PathColumn {
     /// Reads the value of `--columns`.
     ///

@@ -239,10 +239,11 @@ impl Query<'_> {
         let mut print = |objects: Vec<Value>, streams: &mut Streams<'_>| {
             printing.print(headers(), objects.iter().map(cells).collect(), streams)
         };
+        // kube-apiserver ignores the parameter, and sends whole objects.
+        let accept = columns::kept(columns).map_or_else(|| JSON.to_owned(), |kept| format!("{JSON};keep={kept}"));
         let mut total = 0;
         for target in targets {
-            // A column can show managed fields.
-            total += self.each(requests, target, JSON, streams, &mut print).await?.count;
+            total += self.each(requests, target, &accept, streams, &mut print).await?.count;
         }
         Ok(total)
     }

@@ -7,15 +7,21 @@
 //! A short pattern can be large: `\pL{6}` has thousands of states. The time of compiling and of matching is in
 //! proportion to the states, so a pattern is parsed first, and its expanded size is its measure: [`Pattern::size`].
 //! The crate matches with a cache of sets of states if it can. Otherwise it follows each state on its own, for each
-//! byte. The cost assumes the latter. Parsing itself is bounded by the length of the pattern and by its classes.
+//! byte. The cost assumes the latter. Its other engines are off: the memory of their tables is not in proportion to the
+//! states. Parsing itself is bounded by the length of the pattern and by its classes.
 
-use regex::{Regex, RegexBuilder};
+use std::ops::Range;
+
+use regex_automata::meta;
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
 
-/// The maximum memory of a compiled pattern in bytes, and of the states that matching may keep.
-const MAX_SIZE: usize = 256 << 10;
+/// The maximum memory of a compiled pattern in bytes.
+const MAX_SIZE: usize = 512 << 10;
+
+/// The memory of the sets of states that matching may cache, in bytes, for each of two directions.
+const CACHE: usize = 64 << 10;
 
 /// The maximum length of a pattern in bytes.
 const MAX_LENGTH: usize = 4 << 10;
@@ -26,8 +32,9 @@ const MAX_STATES: u64 = 8_000;
 /// The maximum work of compiling all literal patterns of an expression, in states. That takes a few milliseconds.
 pub(super) const MAX_STATES_TOGETHER: u64 = 16_000;
 
-/// The states whose compilation takes as long as that of an empty pattern.
-const LEAST_STATES: u64 = 50;
+/// The states for which each pattern counts in addition to its own. This bounds the number of patterns, each of which
+/// takes the memory of its caches.
+const LEAST_STATES: u64 = 500;
 
 /// The states whose compilation takes as long as the tables that the first class of characters beyond ASCII needs.
 const WIDE_STATES: u64 = 500;
@@ -47,16 +54,38 @@ const NAMED_CHARACTERS: usize = 100_000;
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    pub(super) regex: Regex,
+    regex: meta::Regex,
     /// The expanded size, in states of an automaton that reads bytes.
     pub(super) size: u64,
     /// The length of the longest possible match in bytes; `None` if there is no bound.
     pub(super) longest: Option<usize>,
 }
 
+impl Pattern {
+    /// The memory of the pattern, and of what matching it caches, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.regex.memory_usage() + 2 * CACHE
+    }
+
+    /// Whether a part of the text matches.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// The first part of the text that matches.
+    pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.regex.find(text).map(|found| &text[found.range()])
+    }
+
+    /// The ranges of the parts of the text that match, from the first.
+    pub(super) fn find_all(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        self.regex.find_iter(text).map(|found| found.range())
+    }
+}
+
 /// A pattern that was parsed, but not compiled.
 pub(super) struct ParsedPattern {
-    translated: String,
+    parsed: Hir,
     size: u64,
     /// The work of compiling besides that for the size, in states.
     further: u64,
@@ -85,7 +114,7 @@ impl ParsedPattern {
         }
         let longest = hir.properties().maximum_len();
         let further = LEAST_STATES + folded as u64 / FOLDED_OF_STATE + if is_wide { WIDE_STATES } else { 0 };
-        Ok(ParsedPattern { translated, size, further, longest })
+        Ok(ParsedPattern { parsed: hir, size, further, longest })
     }
 
     /// The work of compiling the pattern, in states.
@@ -98,11 +127,16 @@ impl ParsedPattern {
     /// # Errors
     /// The pattern is too large; a text in one line.
     pub(super) fn compile(self) -> Result<Pattern, String> {
-        let built = RegexBuilder::new(&self.translated).size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).build();
-        let regex = built.map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => "the pattern is too large when compiled".to_owned(),
-            error => reason(&error.to_string()),
-        })?;
+        let engines = meta::Config::new()
+            .nfa_size_limit(Some(MAX_SIZE))
+            .auto_prefilter(false)
+            .onepass(false)
+            .dfa(false)
+            .backtrack(false)
+            .hybrid_cache_capacity(CACHE);
+        let built = meta::Builder::new().configure(engines).build_from_hir(&self.parsed);
+        let regex = built.ok().filter(|regex| regex.memory_usage() <= MAX_SIZE);
+        let regex = regex.ok_or_else(|| "the pattern is too large when compiled".to_owned())?;
         Ok(Pattern { regex, size: self.size, longest: self.longest })
     }
 }

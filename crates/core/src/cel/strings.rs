@@ -111,11 +111,10 @@ fn match_text<'a>(
     // Each state may look at each byte. Upstream assumes a state for each four bytes of the pattern.
     let cost = |bytes: usize| match_cost(bytes as u64, pattern.size);
     meter.charge(cost(text.len()))?;
-    let regex = &pattern.regex;
     match (function, rest) {
-        (Function::Matches, []) => Ok(CelValue::Bool(regex.is_match(text))),
+        (Function::Matches, []) => Ok(CelValue::Bool(pattern.is_match(text))),
         (Function::Find, []) => {
-            let found = regex.find(text).map_or("", |found| found.as_str());
+            let found = pattern.find(text).unwrap_or_default();
             meter.make_text(found.len())?;
             Ok(CelValue::text(found))
         }
@@ -125,14 +124,14 @@ fn match_text<'a>(
                 _ => usize::MAX,
             };
             let mut found = Vec::new();
-            for part in regex.find_iter(text).take(most) {
+            for range in pattern.find_all(text).take(most) {
                 // The search for one match may read beyond it, up to the end of the text or of the longest possible
                 // match, so that all of them together can be quadratic.
-                let rest = text.len() - part.start();
+                let rest = text.len() - range.start;
                 meter.charge(cost(pattern.longest.map_or(rest, |longest| longest.min(rest))))?;
                 meter.make_values(1)?;
-                meter.make_text(part.len())?;
-                found.push(CelValue::text(part.as_str()));
+                meter.make_text(range.len())?;
+                found.push(CelValue::text(&text[range]));
             }
             Ok(CelValue::list(found))
         }

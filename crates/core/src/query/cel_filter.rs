@@ -187,7 +187,7 @@ impl CelFilter {
     /// The approximate memory of the filter, in bytes.
     pub fn held_bytes(&self) -> usize {
         // Each character can be a node of the tree, with a type.
-        256 * self.text().len()
+        256 * self.text().len() + self.program.pattern_bytes()
     }
 
     /// The number of evaluated objects.

@@ -144,6 +144,21 @@ fn work_that_was_not_counted_exceeds_the_limit() {
 }
 
 #[test]
+fn the_memory_of_a_pattern_is_in_proportion_to_its_states() {
+    let tail: String = (' '..='~').filter(|character| character.is_ascii_alphanumeric()).collect();
+    for (pattern, why) in [
+        (format!("(?:[a-j]A|[k-t]B|[u-y]C)[0-9]{tail}"), "hundreds of long literals"),
+        (r"\pL{2}".to_owned(), "wide classes"),
+        ("(?:a|b|c|d|e|f){100}".to_owned(), "a choice many times"),
+        ("x".to_owned(), "a letter"),
+    ] {
+        let program = CelProgram::compile(&format!("self.matches({pattern:?})"), &CelType::Dyn).unwrap();
+        let bytes = program.pattern_bytes();
+        assert!((128 << 10..768 << 10).contains(&bytes), "{why}: {bytes} bytes");
+    }
+}
+
+#[test]
 fn literal_patterns_are_bounded_together() {
     let rows = [
         ("one large pattern", "'a'.matches('\\\\pL{6}')".to_owned(), "too large"),
