@@ -12,6 +12,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::arguments::{GetArguments, WantedObjects};
+use super::columns;
 use super::columns::PathColumn;
 use super::requests::warning_text;
 use super::{Streams, answer};
@@ -181,7 +182,7 @@ async fn objects_that_are_left_out_are_reported() {
     assert!(error.contains("returned 404: shirts.stable.example.com \"none\" not found; "), "{error}");
     assert!(error.contains("\"no\" not found"), "{error}");
     // Three objects are selected, and the expression fails for the three others.
-    let failing = "self.metadata.namespace == 'team-a' || self.spec.colour == 'x'";
+    let failing = "self.metadata.namespace == 'team-a' || self.metadata.annotations['none'] == 'x'";
     let failing = in_folder(SAMPLES, &["shirts", "-A", "--where", failing, "-o", "name", "--chunk-size", "1"]).await;
     assert_eq!(failing.out.lines().count(), 3);
     assert_eq!(
@@ -279,6 +280,21 @@ fn fields_of_an_order_may_be_written_as_paths() {
         let arguments = parsed(&["shirts", &format!("--sort-by={text}")]).unwrap();
         assert_eq!(arguments.sort_fields().ok().flatten().as_deref(), expected, "{text:?}");
     }
+}
+
+#[test]
+fn columns_need_the_parts_that_they_show() {
+    for (text, expected, why) in [
+        ("metadata.name,spec.size", Some(".metadata.name+.spec.size"), "simple paths"),
+        ("spec.images[*].name", Some(".spec.images"), "all of a list"),
+        ("metadata.labels['a.b/c']", Some(".metadata.labels['a.b/c']"), "a name with a dot"),
+        ("spec['a,b']", None, "a name that the header cannot have"),
+        ("['a']", Some(".a"), "a name in brackets"),
+    ] {
+        assert_eq!(columns::kept(&PathColumn::read_all(text).unwrap()).as_deref(), expected, "{why}");
+    }
+    let many = vec!["a.b"; 101].join(",");
+    assert_eq!(columns::kept(&PathColumn::read_all(&many).unwrap()), None, "more names than a server accepts");
 }
 
 #[test]
