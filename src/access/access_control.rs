@@ -300,7 +300,8 @@ impl AccessControl {
     }
 
     /// The permissions of `wanted` that suffice and that the user has: the alternative, or all of the others. The inner
-    /// error: the first permission that the user does not have, and the authorizer's reason.
+    /// error: the first permission that the user does not have, and the authorizer's reason. With an alternative, that is
+    /// the alternative itself: the others would name namespaces that the user may not know.
     ///
     /// # Errors
     /// The API server does not decide about one of them.
@@ -313,12 +314,9 @@ impl AccessControl {
             // At the same time, so that a rejection takes as long as that of any other View.
             let first = self.first_denied(identity, wanted.iter().take(1));
             let (whole, first) = futures::future::join(self.first_denied(identity, alternative.iter()), first).await;
-            if whole?.is_none() {
-                return Ok(Ok(alternative));
-            }
-            if let Some(denied) = first? {
-                return Ok(Err(denied));
-            }
+            let Some(denied) = whole? else { return Ok(Ok(alternative)) };
+            let is_denied = first?.is_some() || self.first_denied(identity, wanted.iter().skip(1)).await?.is_some();
+            return Ok(if is_denied { Err(denied) } else { Ok(wanted) });
         }
         Ok(match self.first_denied(identity, wanted.iter()).await? {
             Some(denied) => Err(denied),

@@ -21,7 +21,10 @@ use regex_syntax::utf8::Utf8Sequences;
 const MAX_SIZE: usize = 512 << 10;
 
 /// The memory of the sets of states that matching may cache, in bytes, for each of two directions.
-const CACHE: usize = 64 << 10;
+const CACHE: usize = 32 << 10;
+
+/// The number of threads that may match with one pattern: a list continues on any of them, and each has caches.
+const THREADS: usize = 4;
 
 /// The maximum length of a pattern in bytes.
 const MAX_LENGTH: usize = 4 << 10;
@@ -64,7 +67,7 @@ pub(super) struct Pattern {
 impl Pattern {
     /// The memory of the pattern, and of what matching it caches, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.regex.memory_usage() + 2 * CACHE
+        self.regex.memory_usage() + 2 * CACHE * THREADS
     }
 
     /// Whether a part of the text matches.
