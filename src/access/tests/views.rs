@@ -104,12 +104,7 @@ async fn only_ones_own_permissions_make_a_difference() {
         ("reader", "use", Some(unusable), "the same for a View that needs more"),
         ("reader", "caller", None, "whose own permissions suffice"),
         ("part", "caller in namespaces", Some("at the cluster scope: and cannot use"), "in one of two"),
-        (
-            "user",
-            "caller in selected namespaces",
-            Some("in the namespace \"a\""),
-            "the first of those that are selected",
-        ),
+        ("user", "caller in selected namespaces", Some("at the cluster scope"), "no namespace is named"),
         ("reader", "caller in selected namespaces", None, "all namespaces include those that are selected"),
         ("part", "caller in selected namespaces", Some("at the cluster scope: and cannot use"), "in one of two, too"),
         ("both", "caller in selected namespaces", None, "in each of those that are selected"),
