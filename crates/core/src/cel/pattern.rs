@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use regex_automata::meta;
+use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind};
 use regex_syntax::hir::{Class, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
@@ -22,6 +23,9 @@ const MAX_SIZE: usize = 512 << 10;
 
 /// The memory of the sets of states that matching may cache, in bytes, for each of two directions.
 const CACHE: usize = 32 << 10;
+
+/// The maximum memory of a pattern together with what matching it caches, in bytes.
+const MAX_HELD: usize = 4 << 20;
 
 /// The number of threads that may match with one pattern: a list continues on any of them, and each has caches.
 const THREADS: usize = 4;
@@ -58,6 +62,8 @@ const NAMED_CHARACTERS: usize = 100_000;
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     regex: meta::Regex,
+    /// See [`Pattern::held_bytes`].
+    held_bytes: usize,
     /// The expanded size, in states of an automaton that reads bytes.
     pub(super) size: u64,
     /// The length of the longest possible match in bytes; `None` if there is no bound.
@@ -67,7 +73,7 @@ pub(super) struct Pattern {
 impl Pattern {
     /// The memory of the pattern, and of what matching it caches, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.regex.memory_usage() + 2 * CACHE * THREADS
+        self.held_bytes
     }
 
     /// Whether a part of the text matches.
@@ -132,6 +138,8 @@ impl ParsedPattern {
     pub(super) fn compile(self) -> Result<Pattern, String> {
         let engines = meta::Config::new()
             .nfa_size_limit(Some(MAX_SIZE))
+            // Groups are not used, and the memory of matching would be the product of their number and the states.
+            .which_captures(WhichCaptures::Implicit)
             .auto_prefilter(false)
             .onepass(false)
             .dfa(false)
@@ -140,7 +148,12 @@ impl ParsedPattern {
         let built = meta::Builder::new().configure(engines).build_from_hir(&self.parsed);
         let regex = built.ok().filter(|regex| regex.memory_usage() <= MAX_SIZE);
         let regex = regex.ok_or_else(|| "the pattern is too large when compiled".to_owned())?;
-        Ok(Pattern { regex, size: self.size, longest: self.longest })
+        let of_match = regex.create_cache().memory_usage() + 2 * CACHE;
+        let held_bytes = regex.memory_usage() + of_match * THREADS;
+        if held_bytes > MAX_HELD {
+            return Err("the pattern takes too much memory".to_owned());
+        }
+        Ok(Pattern { regex, held_bytes, size: self.size, longest: self.longest })
     }
 }
 
