@@ -27,6 +27,9 @@ const CACHE: usize = 32 << 10;
 /// The maximum memory of a pattern together with what matching it caches, in bytes.
 const MAX_HELD: usize = 4 << 20;
 
+/// The memory of a state while a pattern is matched, in bytes, without its groups: its places in sets and stacks.
+const STATE: usize = 32;
+
 /// The number of threads that may match with one pattern: a list continues on any of them, and each has caches.
 const THREADS: usize = 4;
 
@@ -148,8 +151,10 @@ impl ParsedPattern {
         let built = meta::Builder::new().configure(engines).build_from_hir(&self.parsed);
         let regex = built.ok().filter(|regex| regex.memory_usage() <= MAX_SIZE);
         let regex = regex.ok_or_else(|| "the pattern is too large when compiled".to_owned())?;
-        let of_match = regex.create_cache().memory_usage() + 2 * CACHE;
-        let held_bytes = regex.memory_usage() + of_match * THREADS;
+        // The engine that follows each state has slots for the begin and the end of each group in each state, twice.
+        let of_state = 2 * size_of::<usize>() * regex.group_info().slot_len() + STATE;
+        let of_match = (self.size as usize).saturating_mul(of_state) + 2 * CACHE;
+        let held_bytes = regex.memory_usage().saturating_add(of_match.saturating_mul(THREADS));
         if held_bytes > MAX_HELD {
             return Err("the pattern takes too much memory".to_owned());
         }
