@@ -3,11 +3,19 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
 use e2e::objects;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::consumers::proxy;
 use super::rights::user;
 use super::{SHIRTS, SOON, Stage, names, ready};
+
+/// The namespaces of the objects of a list, each once.
+fn namespaces(list: &Value) -> Result<Vec<String>> {
+    let mut namespaces: Vec<String> =
+        names(list)?.iter().filter_map(|name| Some(name.split_once('/')?.0.to_owned())).collect();
+    namespaces.dedup();
+    Ok(namespaces)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_follows_the_labels_of_namespaces() -> Result<()> {
@@ -73,7 +81,7 @@ async fn a_view_follows_the_labels_of_namespaces() -> Result<()> {
     let path = format!("{}{SHIRTS}", proxy("shop"));
     let list = eventually("the View shows a namespace", SOON, async || {
         let list = tenant.get_json(&path).await?;
-        ensure!(names(&list)? == ["team-a/one"], "{list}");
+        ensure!(namespaces(&list)? == ["team-a"], "{list}");
         Ok(list)
     })
     .await?;
@@ -84,11 +92,11 @@ async fn a_view_follows_the_labels_of_namespaces() -> Result<()> {
     let event = watch.event(SOON).await?;
     ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "{event}");
     let shown = administrator.get_json(&path).await?;
-    ensure!(names(&shown)? == ["team-a/one", "team-b/one"], "{shown}");
+    ensure!(namespaces(&shown)? == ["team-a", "team-b"], "{shown}");
     let refused = tenant.get(&path).await?;
     ensure!(refused.status == 403, "the tenant may not list team-b: {}", refused.text());
     let within = path.replace("/v1/shirts", "/v1/namespaces/team-a/shirts");
-    ensure!(names(&tenant.get_json(&within).await?)? == ["team-a/one"], "but its own namespace");
+    ensure!(namespaces(&tenant.get_json(&within).await?)? == ["team-a"], "but its own namespace");
     // A client that resumes from before the change, and one that resumes after it.
     let mut resumed = administrator.watch(&watching(version)).await?;
     let event = resumed.event(SOON).await?;
@@ -102,6 +110,6 @@ async fn a_view_follows_the_labels_of_namespaces() -> Result<()> {
     stage.kubectl.succeed(&["label", "namespace", "team-b", "tenant-"]).await?;
     let event = resumed.event(SOON).await?;
     ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "{event}");
-    ensure!(names(&tenant.get_json(&path).await?)? == ["team-a/one"], "the namespace has left");
+    ensure!(namespaces(&tenant.get_json(&path).await?)? == ["team-a"], "the namespace has left");
     Ok(())
 }
