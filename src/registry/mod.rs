@@ -25,6 +25,7 @@ mod past;
 mod pod_head;
 mod readiness;
 mod rediscovery;
+mod requested_parts;
 mod resource_state;
 mod served;
 #[cfg(test)]
@@ -41,12 +42,13 @@ pub use catalog::{ApiGroup, Catalog, PartialStore, Resource, ResourceOrigin, Sub
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;
-pub use dropped::{Dropped, RequestedParts};
+pub use dropped::Dropped;
 pub use freshness::{Freshness, Lagging};
 pub use memory::{Account, Memory, OverMemory};
 pub use panics::{PanicOrigin, Panics};
 pub use readiness::Readiness;
 pub use rediscovery::Rediscovery;
+pub use requested_parts::RequestedParts;
 pub use resource_state::{Departure, Gone, GoneReason, LoadPhase, LoadState, NotReady, OpenWatch, ResourceState};
 pub use served::Registry;
 pub use upstream_discovery::{DiscoveredGroup, OfferedResource, OfferedVersion, UpstreamDiscovery};

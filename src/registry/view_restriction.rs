@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
-use super::dropped::RequestedPrunes;
+use super::requested_parts::RequestedPrunes;
 use super::view_definition::ViewPart;
 use super::view_namespaces::{FollowedNamespaces, SelectedSince, ViewNamespaces};
 use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};

@@ -126,6 +126,23 @@ pub(super) async fn reach(
     }
 }
 
+/// A snapshot from the version on since which a View selects the same objects, and how it was reached: `served` if it
+/// is new enough, as for every request at the root. Otherwise waits as [`read::not_older_than`] does. If the source has no
+/// newer version, `served` is returned: then nothing has been written since.
+///
+/// # Errors
+/// [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
+pub(super) async fn reach_selection(resource: &Resource, served: Snapshot) -> Result<(Snapshot, ReadFrom), NoResponse> {
+    let since = resource.selected_since();
+    match reach(&resource.state, served.clone(), Some(since)).await {
+        Err(NoResponse::Error(ApiError::TooLargeVersion { .. })) => {
+            resource.lower_selected_since(served.version());
+            Ok((served, ReadFrom::CatchUp))
+        }
+        reached => reached,
+    }
+}
+
 /// A snapshot that is new enough for a read without a resourceVersion, and how it was reached. `snapshot` is the one at
 /// hand. A Strong read needs the source's current version. An Eventual one only waits until writes through this server
 /// are visible.

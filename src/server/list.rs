@@ -266,7 +266,7 @@ pub(super) async fn state_to_show(
             consistency::reach(&resource.state, snapshot, Some(version)).await?
         }
     };
-    let (snapshot, reached) = read::reach_selection(resource, snapshot).await?;
+    let (snapshot, reached) = consistency::reach_selection(resource, snapshot).await?;
     let from = if reached == ReadFrom::Own { from } else { reached };
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }

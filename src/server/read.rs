@@ -16,8 +16,6 @@ use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, Re
 use crate::selector::{Operator, Shard};
 use crate::store::Snapshot;
 
-use super::consistency;
-use super::consistency::ReadFrom;
 use super::no_response::NoResponse;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::long_work;
@@ -157,23 +155,6 @@ pub struct RequestedSelection {
     /// Whether the API server of the source understands the selectors. It does not know the fields of a FieldCache and
     /// the operators of fieldcache. Most API servers ignore `shardSelector`.
     pub is_upstream: bool,
-}
-
-/// A snapshot from the version on since which a View selects the same objects, and how it was reached: `served` if it
-/// is new enough, as for every request at the root. Otherwise waits as [`not_older_than`] does. If the source has no
-/// newer version, `served` is returned: then nothing has been written since.
-///
-/// # Errors
-/// [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
-pub async fn reach_selection(resource: &Resource, served: Snapshot) -> Result<(Snapshot, ReadFrom), NoResponse> {
-    let since = resource.selected_since();
-    match consistency::reach(&resource.state, served.clone(), Some(since)).await {
-        Err(NoResponse::Error(ApiError::TooLargeVersion { .. })) => {
-            resource.lower_selected_since(served.version());
-            Ok((served, ReadFrom::CatchUp))
-        }
-        reached => reached,
-    }
 }
 
 /// Checks that the namespaces of a View are still those with which the request began.

@@ -463,7 +463,7 @@ impl Watch {
         let since = self.resource.selected_since();
         let snapshot = match start {
             Start::Initial { not_older_than } => {
-                let snapshot = match read::reach_selection(&self.resource, snapshot).await {
+                let snapshot = match consistency::reach_selection(&self.resource, snapshot).await {
                     Ok((snapshot, _)) => snapshot,
                     Err(NoResponse::Retry | NoResponse::Forward) => return,
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
