@@ -20,6 +20,13 @@ impl RequestedParts {
         !self.drops_managed_fields && self.kept.is_empty()
     }
 
+    /// The memory of what is left out, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        // Each name of a path has an allocation in the tree of names, and the paths are the key of what is shared.
+        let of_path = |path: &String| 2 * path.len() + 64 * (1 + path.matches(['.', '[']).count());
+        self.kept.iter().map(of_path).sum()
+    }
+
     /// What the request leaves out, and `hidden`, which a View hides.
     fn prune(&self, hidden: &Prune) -> Prune {
         let mut prune = hidden.clone();

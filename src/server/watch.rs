@@ -155,7 +155,9 @@ pub(super) async fn answer(
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
     let subscription = resource.state.dispatcher().subscribe(&selection, forwarding.is_some());
     let head_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
-    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
+    // A watch of parts of objects has a resource of its own.
+    let of_parts = if agreed.parts.is_whole() { 0 } else { size_of::<Resource>() + agreed.parts.held_bytes() };
+    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes + of_parts;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
     let counted = server.limits.watches().open(context.user, held_bytes).map_err(ApiError::Limited)?;
     let initial = match start {

@@ -18,6 +18,9 @@ use crate::request::Query;
 /// The name of fieldcache's own representation of lists, in the parameter `as`.
 const FACETS: &str = "Facets";
 
+/// The maximum length of the paths of `keep`, in bytes. A watch holds several times as much.
+const LONGEST_KEEP: usize = 8 << 10;
+
 /// How bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -192,6 +195,9 @@ impl<'a> Clause<'a> {
     fn kept(&self, form: &Representation) -> Result<Vec<String>, ApiError> {
         let Some((_, paths)) = self.parameters.iter().find(|(key, _)| *key == "keep") else { return Ok(Vec::new()) };
         let invalid = |what: &dyn fmt::Display| ApiError::BadRequest(format!("keep in the header Accept: {what}"));
+        if paths.len() > LONGEST_KEEP {
+            return Err(invalid(&format_args!("it has more than {LONGEST_KEEP} bytes: keep larger parts instead")));
+        }
         if *form != Representation::Whole {
             return Err(invalid(&"it is only supported for whole objects, without the parameter as"));
         }
@@ -199,16 +205,14 @@ impl<'a> Clause<'a> {
         for path in paths.split(['+', ',']).map(str::trim).filter(|path| !path.is_empty()) {
             let path = if path.starts_with('.') { path.to_owned() } else { format!(".{path}") };
             names += prune::path::names(&path).map_err(|error| invalid(&format_args!("{path} {error}")))?.len();
+            if names > prune::MOST_NAMES {
+                let most = prune::MOST_NAMES;
+                return Err(invalid(&format_args!("all paths together have more than {most} names")));
+            }
             kept.push(path);
         }
         if kept.is_empty() {
             return Err(invalid(&"it must have a path, such as keep=metadata.name+spec.color"));
-        }
-        if names > prune::MOST_NAMES {
-            return Err(invalid(&format_args!(
-                "all paths together have {names} names; at most {} are allowed",
-                prune::MOST_NAMES
-            )));
         }
         kept.sort_unstable();
         kept.dedup();
@@ -304,7 +308,8 @@ fn clauses(header: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let text = rest?;
         let mut end = text.find(',').unwrap_or(text.len());
-        while text[..end].contains("keep=") && end < text.len() {
+        let has_paths = text[..end].contains("keep=");
+        while has_paths && end < text.len() {
             let after = &text[end + 1..];
             let next = after.find(',').unwrap_or(after.len());
             let first = after[..next].split(';').next().unwrap_or_default();

@@ -103,7 +103,8 @@ async fn an_invalid_keep_is_an_error() {
         ("application/json;keep=", "it must have a path, such as keep=metadata.name+spec.color"),
         ("application/json;keep=spec[0]", ".spec[0]"),
         ("application/json;as=Table;v=v1;g=meta.k8s.io;keep=spec", "it is only supported for whole objects"),
-        (&*format!("application/json;keep={many}"), "at most 256 are allowed"),
+        (&*format!("application/json;keep={many}"), "all paths together have more than 256 names"),
+        (&*format!("application/json;keep={}", "a".repeat(8_193)), "it has more than 8192 bytes"),
     ] {
         let answer = fixture.get_with(ALL_SHIRTS, &[("accept", accept)]).await;
         assert_eq!(answer.code.as_u16(), 400, "{accept}: {}", answer.body);
@@ -133,4 +134,21 @@ async fn watches_send_what_they_keep_and_can_be_quiet() {
         assert_eq!(event["type"], "DELETED");
         assert_eq!(event["object"], object(&version, json!({"spec": {"color": "blue"}})));
     }
+}
+
+#[tokio::test]
+async fn what_a_watch_keeps_counts_as_its_memory() {
+    let fixture = fixture();
+    let counted = async |keep: &str| {
+        let accept = format!("application/json{keep}");
+        let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=101");
+        let watch = fixture.watch_with(&path, &[("accept", &accept)]).await;
+        let counted = fixture.server.limits().watches().of_busiest();
+        drop(watch);
+        counted
+    };
+    let few = counted(";keep=spec.color").await;
+    let names: Vec<String> = (0..128).map(|number| format!("spec.{}{number}", "n".repeat(50))).collect();
+    let many = counted(&format!(";keep={}", names.join("+"))).await;
+    assert!(many > few, "{many} and {few}");
 }

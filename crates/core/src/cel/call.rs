@@ -60,7 +60,16 @@ pub(super) fn call<'a>(
             parse(function, text)
         }
         (F::Url | F::IsUrl | F::Semver | F::IsSemver, [CelValue::Text(text), rest @ ..]) => {
-            meter.read(text.len().max(1))?;
+            // Read byte by byte, in several passes.
+            meter.read(text.len().saturating_mul(8).max(1))?;
+            match function {
+                // The parts of a URL, which has up to three bytes for each byte of its path.
+                F::Url | F::IsUrl => meter.make_text(text.len().saturating_mul(4))?,
+                _ => {
+                    meter.make_text(text.len())?;
+                    meter.make_values(text.matches('.').count())?;
+                }
+            }
             parse_further(function, text, rest)
         }
         (F::FormatNamed, [CelValue::Text(name)]) => {
@@ -86,6 +95,9 @@ pub(super) fn call<'a>(
         }
         (_, [CelValue::Semver(version), rest @ ..]) => {
             meter.charge(1)?;
+            if let [CelValue::Semver(operand)] = rest {
+                meter.compare(version.weight().min(operand.weight()))?;
+            }
             call_semver(function, version, rest)
         }
         (_, [CelValue::Text(text), rest @ ..]) => strings::call(meter, function, text, rest, compiled),
@@ -95,7 +107,8 @@ pub(super) fn call<'a>(
             call_optional(function, optional.as_deref(), rest)
         }
         (_, [CelValue::Timestamp(time), rest @ ..]) => {
-            meter.charge(2)?;
+            // A zone is looked up by its name.
+            meter.charge(if rest.is_empty() { 2 } else { 20 })?;
             call_time(function, *time, rest)
         }
         (_, [CelValue::Duration(duration)]) => {
@@ -339,16 +352,18 @@ fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> E
 
 fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluated<'a> {
     use Function as F;
-    Ok(CelValue::text(match function {
+    let part = match function {
         F::Scheme => &*url.scheme,
         F::Host => &url.host,
         F::Hostname => url.hostname(),
         F::Port => url.port(),
         F::EscapedPath => &url.path,
         F::UrlQuery => {
+            let (length, pairs) = url.query_size();
+            meter.make_text(length.saturating_mul(4))?;
+            meter.make_values(2 * pairs)?;
             let mut entries = Vec::new();
             for (key, values) in url.query() {
-                meter.make_values(1 + values.len())?;
                 let value = CelValue::list(values.into_iter().map(CelValue::text).collect());
                 let key: Text<'a> = key.into();
                 entries.push(BuiltEntry { sorted: MapKey::Text(key.clone()), key: CelValue::Text(key), value });
@@ -356,7 +371,9 @@ fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluat
             return Ok(CelValue::Map(Map::build(entries, meter)?));
         }
         _ => return no_overload(),
-    }))
+    };
+    meter.make_text(part.len())?;
+    Ok(CelValue::text(part))
 }
 
 fn call_semver<'a>(function: Function, version: &Semver, rest: &[CelValue<'a>]) -> Evaluated<'a> {

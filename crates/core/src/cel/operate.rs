@@ -96,8 +96,14 @@ fn equal_within(
         (CelValue::Cidr(left, left_bits), CelValue::Cidr(right, right_bits)) => {
             left == right && left_bits == right_bits
         }
-        (CelValue::Url(left), CelValue::Url(right)) => left == right,
-        (CelValue::Semver(left), CelValue::Semver(right)) => left == right,
+        (CelValue::Url(left), CelValue::Url(right)) => {
+            meter.compare(left.length().min(right.length()))?;
+            left == right
+        }
+        (CelValue::Semver(left), CelValue::Semver(right)) => {
+            meter.compare(left.weight().min(right.weight()))?;
+            left == right
+        }
         (CelValue::Format(left), CelValue::Format(right)) => left.name == right.name,
         (CelValue::Optional(None), CelValue::Optional(None)) => true,
         (CelValue::Optional(Some(left)), CelValue::Optional(Some(right))) => equal_within(meter, left, right, below)?,

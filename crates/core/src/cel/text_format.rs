@@ -134,10 +134,10 @@ fn write_clause(
         (K::Octal, _, Some(magnitude)) => format!("{magnitude:o}"),
         (K::Hexadecimal, _, Some(magnitude)) => format!("{magnitude:x}"),
         (K::UpperHexadecimal, _, Some(magnitude)) => format!("{magnitude:X}"),
-        (K::Hexadecimal, CelValue::Text(text), _) => text.bytes().map(|byte| format!("{byte:02x}")).collect(),
-        (K::UpperHexadecimal, CelValue::Text(text), _) => text.bytes().map(|byte| format!("{byte:02X}")).collect(),
-        (K::Hexadecimal, CelValue::Bytes(bytes), _) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        (K::UpperHexadecimal, CelValue::Bytes(bytes), _) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+        (K::Hexadecimal, CelValue::Text(text), _) => hexadecimal(text.as_bytes(), false),
+        (K::UpperHexadecimal, CelValue::Text(text), _) => hexadecimal(text.as_bytes(), true),
+        (K::Hexadecimal, CelValue::Bytes(bytes), _) => hexadecimal(bytes, false),
+        (K::UpperHexadecimal, CelValue::Bytes(bytes), _) => hexadecimal(bytes, true),
         (K::Fixed, CelValue::Double(double), _) => fixed(*double, clause.precision),
         // As upstream, the precision is a width here.
         (K::Scientific, CelValue::Double(double), _) => {
@@ -156,6 +156,13 @@ fn write_clause(
     }
     written.push_str(&digits);
     Ok(())
+}
+
+/// Two digits for each byte.
+fn hexadecimal(bytes: &[u8], is_upper: bool) -> String {
+    let digits: &[u8; 16] = if is_upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
+    let digit = |number: u8| char::from(digits[usize::from(number)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// A number that is not finite; `None` for others.

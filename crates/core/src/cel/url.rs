@@ -45,6 +45,19 @@ impl Url {
         parts(text, true).is_some()
     }
 
+    /// The number of bytes of all parts.
+    pub(super) fn length(&self) -> usize {
+        let Url { scheme, user, host, path, opaque, query, fragment } = self;
+        let query = query.as_ref().map_or(0, String::len);
+        [scheme, user, host, path, opaque, fragment].map(String::len).iter().sum::<usize>() + query
+    }
+
+    /// The number of bytes of the query, and the most pairs that it has.
+    pub(super) fn query_size(&self) -> (usize, usize) {
+        let query = self.query.as_deref().unwrap_or_default();
+        (query.len(), query.matches('&').count() + 1)
+    }
+
     /// The host without its port, and without the brackets of an IPv6 address.
     pub(super) fn hostname(&self) -> &str {
         let host = self.split_host().0;

@@ -23,12 +23,12 @@ fn evaluate(text: &str, object: &str, limit: impl Into<EvaluationLimit>) -> CelE
     compile(text).unwrap().evaluate(object.as_bytes(), limit)
 }
 
-/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations. `w`
-/// has 20,000 members, and `k` one with a long key.
+/// An object with texts of [`LONG`] bytes: `a` is plain, `e` has escapes, `n` is a number, `d` has many durations, `v`
+/// is the end of a version. `w` has 20,000 members, and `k` one with a long key.
 fn object() -> String {
     let wide: Vec<String> = (0..20_000).map(|index| format!("\"k{index:05}\":{index}")).collect();
     format!(
-        r#"{{"a":"{}","e":"{}","n":{},"d":"{}","w":{{{}}},"k":{{"{}":1}},"ip":"{}"}}"#,
+        r#"{{"a":"{}","e":"{}","n":{},"d":"{}","w":{{{}}},"k":{{"{}":1}},"ip":"{}","v":"a{}"}}"#,
         "a".repeat(LONG),
         "\\n".repeat(LONG / 2),
         "1".repeat(LONG),
@@ -36,6 +36,7 @@ fn object() -> String {
         wide.join(","),
         "b".repeat(LONG),
         "1:".repeat(LONG / 2),
+        ".a".repeat(LONG / 2),
     )
 }
 
@@ -43,7 +44,7 @@ fn object() -> String {
 #[test]
 fn each_kind_of_work_is_counted() {
     let long = LONG as u64;
-    let rows: [(&str, &str, u64); 35] = [
+    let rows: [(&str, &str, u64); 41] = [
         ("a plain text is scanned", "self.a != 1", long / 32),
         ("a text with escapes is copied", "self.e != 1", long / 10),
         ("a long number is read", "self.n != 'x'", 800),
@@ -79,6 +80,12 @@ fn each_kind_of_work_is_counted() {
         ("characters that ignore case", "'x'.matches('(?i)[b-\\\\x{20000}]' + '')", 16 * 10_000),
         ("all matches read ahead", "self.a.findAll('a.*b|a', 20).size() == 20", 20 * long * 2 / 8),
         ("a literal in a list is not found", "!(1 in [2, 3, 4, 5, 6, 7])", 6),
+        ("a URL is read and kept", "isURL('/' + self.a)", long),
+        ("a part of a URL is copied", "[url('/' + self.a)].all(u, u.getEscapedPath() == '') || true", long * 14 / 10),
+        ("URLs are compared", "[url('/' + self.a)].all(u, u == u)", long * 13 / 10),
+        ("a query is copied", "url('/?' + self.a).getQuery().size() == 1", long * 3 / 2),
+        ("identifiers of a version are kept", "semver('1.0.0-' + self.v).major() == 1", long * 13 / 10),
+        ("versions are compared", "[semver('1.0.0-' + self.v)].all(v, v.compareTo(v) == 0 && v == v)", long * 4),
     ];
     let object = object();
     let mut wrong = Vec::new();
@@ -131,6 +138,10 @@ fn work_that_was_not_counted_exceeds_the_limit() {
         ("long parts", "[self.a].all(p, lists.range(300).all(i, p.indexOf(p) == 0))"),
         ("long replaced parts", "[self.a].all(p, lists.range(300).all(i, p.replace(p, '') == ''))"),
         ("durations", "lists.range(300).all(i, duration(self.d) == duration('0s'))"),
+        ("URLs", "lists.range(1000).map(i, url('/' + self.a)).size() == 1000"),
+        ("parts of a URL", "[url('/' + self.a)].all(u, lists.range(9000).map(i, u.getEscapedPath()).size() == 9000)"),
+        ("queries", "[url('/?' + self.a)].all(u, lists.range(9000).map(i, u.getQuery()).size() == 9000)"),
+        ("versions", "[semver('1.0.0-' + self.v)].all(v, lists.range(9000).all(i, v.compareTo(v) == 0))"),
     ];
     let object = object();
     for (why, text) in rows {
