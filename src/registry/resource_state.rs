@@ -114,6 +114,18 @@ pub enum LoadPhase {
 }
 
 impl LoadState {
+    /// The version of the store; `None` if it is not loaded.
+    pub fn version(&self) -> Option<Version> {
+        match self {
+            LoadState::Ready(snapshot) => Some(snapshot.version()),
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::SourceError { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
+        }
+    }
+
     /// The phase of the state.
     fn phase(&self) -> LoadPhase {
         match self {

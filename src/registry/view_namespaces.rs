@@ -1,7 +1,7 @@
 //! The namespaces to which a View restricts a resource, also where these depend on labels of Namespaces.
 //!
 //! [`SelectedNamespaces`] finds the Namespaces that a label selector selects, and all requests share its result.
-//! [`FollowedNamespaces`] tells a request or a watch that the result has changed.
+//! [`FollowedNamespaces`] reports to a request or a watch that the result has changed.
 //!
 //! The store of Namespaces and that of the resource follow watches of their own, so a change of one can arrive before an
 //! older change of the other. When the set changes, a client may therefore have listed the previous set at any version
@@ -110,14 +110,7 @@ impl SelectedNamespaces {
         let set = match last_change {
             Some((known, Some(None))) => known.set.clone(),
             Some((_, Some(Some(_))) | (_, None)) => {
-                let reached = shown.iter().filter_map(|state| match state.load_state() {
-                    LoadState::Ready(snapshot) => Some(snapshot.version()),
-                    LoadState::Idle
-                    | LoadState::Loading(_)
-                    | LoadState::SourceError { .. }
-                    | LoadState::OverMemory(_)
-                    | LoadState::Gone(_) => None,
-                });
+                let reached = shown.iter().filter_map(|state| state.load_state().version());
                 let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
                 Arc::new(NamespaceSet { names: self.names(snapshot), since })
             }

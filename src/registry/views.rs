@@ -13,7 +13,6 @@ use tokio::sync::watch;
 
 use super::catalog::{ApiGroup, Catalog, Resource};
 use super::consumer::ConsumerContext;
-use super::resource_state::LoadState;
 use super::view_documents::ViewDocuments;
 use super::view_namespaces::{FollowedNamespaces, SelectedNamespaces, SelectedSince, ViewNamespaces};
 use crate::model::Version;
@@ -50,14 +49,7 @@ impl PartState {
         let of_part = whole
             .stores()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource);
-        let versions = of_part.filter_map(|resource| match resource.state.load_state() {
-            LoadState::Ready(snapshot) => Some(snapshot.version()),
-            LoadState::Idle
-            | LoadState::Loading(_)
-            | LoadState::SourceError { .. }
-            | LoadState::OverMemory(_)
-            | LoadState::Gone(_) => None,
-        });
+        let versions = of_part.filter_map(|resource| resource.state.load_state().version());
         let selected = match &part.namespaces {
             ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(labels))),
             ViewNamespaces::All | ViewNamespaces::Named(_) => None,

@@ -185,14 +185,7 @@ impl Holder {
             LoadState::Gone(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => true,
             LoadState::Idle | LoadState::Loading(_) => false,
         });
-        match &*settled.await.ok()? {
-            LoadState::Ready(snapshot) => Some(snapshot.version()),
-            LoadState::Idle
-            | LoadState::Loading(_)
-            | LoadState::SourceError { .. }
-            | LoadState::OverMemory(_)
-            | LoadState::Gone(_) => None,
-        }
+        settled.await.ok()?.version()
     }
 }
 

@@ -241,7 +241,7 @@ impl<'r> Requests<'r> {
         self.try_read(path, accept, streams).await?.map_err(|error| self.explained(&error))
     }
 
-    /// Like [`Requests::read`]. Sends the request again if the server asks for that with 429 and Retry-After, as while
+    /// Like [`Requests::read`]. Sends the request again if the server permits that by 429 and Retry-After, as while
     /// it loads the resource.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl<'r> Requests<'r> {
     }
 }
 
-/// How long to wait before a request is sent again; `None` if the server does not ask for that.
+/// How long to wait before a request is sent again; `None` if the server does not permit that.
 fn wait_before_retry(error: &RequestError) -> Option<Duration> {
     match error {
         RequestError::Status { code: 429, retry_after, .. } => *retry_after,
