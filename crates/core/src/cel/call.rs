@@ -352,6 +352,10 @@ fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> E
 
 fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluated<'a> {
     use Function as F;
+    if matches!(function, F::Hostname | F::Port) {
+        // The port is found in the host each time.
+        meter.read(url.host.len())?;
+    }
     let part = match function {
         F::Scheme => &*url.scheme,
         F::Host => &url.host,

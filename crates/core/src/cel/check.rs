@@ -14,7 +14,7 @@ use super::lex::excerpt;
 use super::pattern::{self, ParsedPattern, Pattern};
 use super::text_format::{self, ClauseKind, FormatPart};
 use super::time;
-use super::types::{CelType, MapType, ObjectType};
+use super::types::{CelType, ObjectType};
 
 /// What the check found out about a node.
 #[derive(Clone, Debug)]
@@ -78,6 +78,9 @@ struct Checker<'a> {
     patterns: u64,
 }
 
+/// The maximum number of arguments whose types an error names. No function has as many.
+const MOST_ARGUMENTS: usize = 10;
+
 /// The types that are values too, by name.
 const TYPES: [&str; 11] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
@@ -95,8 +98,11 @@ impl Checker<'_> {
             // Writing to a String does not fail.
             let _ = write!(signature, "{target}.");
         }
-        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-        let _ = write!(signature, "({})", arguments.join(", "));
+        let mut shown: Vec<String> = arguments.iter().take(MOST_ARGUMENTS).map(ToString::to_string).collect();
+        if arguments.len() > MOST_ARGUMENTS {
+            shown.push("...".to_owned());
+        }
+        let _ = write!(signature, "({})", shown.join(", "));
         self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
     }
 
@@ -163,7 +169,7 @@ impl Checker<'_> {
             }
             Expr::OptionalMap { target, variable, body, is_flat } => {
                 let inner = match self.kind(*target)? {
-                    CelType::Optional(of) => (*of).clone(),
+                    CelType::Optional(optional) => optional.of.clone(),
                     CelType::Dyn => CelType::Dyn,
                     found => {
                         let name = if *is_flat { "optFlatMap" } else { "optMap" };
@@ -244,7 +250,7 @@ impl Checker<'_> {
         }
         let whole = self.kind(of)?;
         let (target, was_optional) = match &whole {
-            CelType::Optional(of) => (of.as_ref(), true),
+            CelType::Optional(optional) => (&optional.of, true),
             kind => (kind, false),
         };
         let kind = match target {
@@ -274,7 +280,7 @@ impl Checker<'_> {
         };
         let key = self.kind(key)?;
         let (target, was_optional) = match &whole {
-            CelType::Optional(of) => (of.as_ref(), true),
+            CelType::Optional(optional) => (&optional.of, true),
             kind => (kind, false),
         };
         let kind = match target {
@@ -319,14 +325,14 @@ impl Checker<'_> {
             values = Some(self.unify(*value, values, kind)?);
         }
         let (key, value) = (keys.unwrap_or(CelType::Dyn), values.unwrap_or(CelType::Dyn));
-        Ok(CelType::Map(Arc::new(MapType { key, value, most: Some(entries.len() as u64) })))
+        Ok(CelType::map(key, value, Some(entries.len() as u64)))
     }
 
     /// The type that a list element or map value has in its container; an optional one has that of its content.
     fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<CelType, CelError> {
         match self.kind(id)? {
             kind if !is_optional => Ok(kind),
-            CelType::Optional(of) => Ok((*of).clone()),
+            CelType::Optional(optional) => Ok(optional.of.clone()),
             CelType::Dyn => Ok(CelType::Dyn),
             kind => Err(self.error(id, format!("expected type 'optional_type({kind})' but found '{kind}'"))),
         }
@@ -452,17 +458,13 @@ impl Checker<'_> {
             FoldKind::SortBy => bounded_list(first, &whole),
             FoldKind::TransformMapEntry => match result {
                 entries @ CelType::Map(_) => entries,
-                CelType::Dyn | CelType::Object(_) => {
-                    CelType::Map(Arc::new(MapType { key: CelType::Dyn, value: CelType::Dyn, most: None }))
-                }
+                CelType::Dyn | CelType::Object(_) => CelType::map(CelType::Dyn, CelType::Dyn, None),
                 result => return mismatch(&result),
             },
             FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => CelType::Bool,
             FoldKind::Map => bounded_list(result, &whole),
             FoldKind::Filter => bounded_list(first, &whole),
-            FoldKind::TransformMap => {
-                CelType::Map(Arc::new(MapType { key: first, value: result, most: most_of(&whole) }))
-            }
+            FoldKind::TransformMap => CelType::map(first, result, most_of(&whole)),
         })
     }
 
@@ -649,7 +651,7 @@ fn most_of(kind: &CelType) -> Option<u64> {
 
 /// A list with at most as many elements as another type has.
 fn bounded_list(element: CelType, like: &CelType) -> CelType {
-    CelType::List(Arc::new(super::types::ListType { element, most: most_of(like) }))
+    CelType::list(element, most_of(like))
 }
 
 fn literal_type(literal: &CelLiteral) -> CelType {

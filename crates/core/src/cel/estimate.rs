@@ -5,7 +5,7 @@
 //! defaults, so an evaluation has its own limit. kube-apiserver assumes the largest possible object instead, which
 //! would reject most macros over lists without maxItems.
 
-use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use super::ast::{Ast, BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
@@ -61,8 +61,14 @@ pub(super) fn check(program: &CelProgram, limit: u64) -> Result<u64, TooExpensiv
         return Ok(cost);
     }
     let part = estimator.most_expensive();
-    let reads = paths_below(program, part);
-    let field = reads.into_iter().find(|steps| steps.contains(&Step::Each)).map(|steps| path_text(&steps));
+    let mut field = None;
+    let _ = read_paths(program, part, &mut |steps| match path_text(steps).filter(|_| steps.contains(&Step::Each)) {
+        Some(path) => {
+            field = Some(path);
+            ControlFlow::Break(())
+        }
+        None => ControlFlow::Continue(()),
+    });
     Err(TooExpensive { expression: excerpt(program.ast.text_of(part)), cost, limit, field })
 }
 
@@ -252,52 +258,52 @@ fn children(expr: &Expr) -> Vec<ExprId> {
     }
 }
 
-/// The paths below `self` that an expression reads and that are not in an index, as JSON paths, in the order in which
-/// they are read, without repetition. The name, the namespace and labels are omitted.
-pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed) -> Vec<String> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    for steps in paths_below(program, program.ast.root) {
+/// At most `most` of the paths below `self` that an expression reads and that are not in an index, as JSON paths, in the
+/// order in which they are read, without repetition. The name, the namespace, labels and very long paths are omitted.
+pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed, most: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    let _ = read_paths(program, program.ast.root, &mut |steps| {
         let is_known = indexed.paths.iter().any(|path| path.steps == steps)
-            || matches!(&steps[..], [Step::Key(metadata), Step::Key(key), ..]
-                if metadata == "metadata" && ["name", "namespace", "labels"].contains(&&**key));
-        let text = path_text(&steps);
-        if !is_known && seen.insert(text.clone()) {
-            found.push(text);
+            || matches!(steps, [Step::Key(metadata), Step::Key(key), ..]
+                if &**metadata == "metadata" && ["name", "namespace", "labels"].contains(&&**key));
+        let Some(path) = path_text(steps).filter(|path| !is_known && !found.contains(path)) else {
+            return ControlFlow::Continue(());
+        };
+        if found.len() == most {
+            return ControlFlow::Break(());
         }
-    }
+        found.push(path);
+        ControlFlow::Continue(())
+    });
     found
 }
 
-/// The paths that a node and those below it read. Ranges of macros are omitted; values within their elements are not.
-fn paths_below(program: &CelProgram, id: ExprId) -> Vec<Vec<Step>> {
-    let mut reader = Reader { program, variables: Vec::new(), found: Vec::new() };
-    reader.read(id);
-    reader.found
+/// Calls `take` with each path that a node and those below it read, until it breaks. Ranges of macros are omitted; values
+/// within their elements are not.
+fn read_paths(program: &CelProgram, id: ExprId, take: &mut dyn FnMut(&[Step]) -> ControlFlow<()>) -> ControlFlow<()> {
+    Reader { program, variables: Vec::new(), take }.read(id)
 }
 
-/// Collects paths.
+/// Finds paths. Their number is not bounded, so they are not collected: each can repeat a long key.
 struct Reader<'a> {
     program: &'a CelProgram,
     /// For each variable of the macros around, the path of its value; `None` if it has none.
     variables: Vec<Option<Vec<Step>>>,
-    found: Vec<Vec<Step>>,
+    take: &'a mut dyn FnMut(&[Step]) -> ControlFlow<()>,
 }
 
 impl Reader<'_> {
-    /// Adds the paths of a node and those below it.
-    fn read(&mut self, id: ExprId) {
+    /// Reads the paths of a node and those below it.
+    fn read(&mut self, id: ExprId) -> ControlFlow<()> {
         if let Some(steps) = self.steps(id) {
-            if !steps.is_empty() {
-                self.found.push(steps);
-            }
-            return;
+            return if steps.is_empty() { ControlFlow::Continue(()) } else { (self.take)(&steps) };
         }
         let program = self.program;
         match program.ast.expr(id) {
             Expr::Has { of, field } => match self.steps(*of) {
                 Some(mut steps) => {
-                    steps.push(Step::Key(self.key_of(id, field)));
-                    self.found.push(steps);
+                    steps.push(Step::Key(program.key_of(id, field)));
+                    (self.take)(&steps)
                 }
                 None => self.read(*of),
             },
@@ -307,7 +313,7 @@ impl Reader<'_> {
                     steps
                 });
                 if elements.is_none() {
-                    self.read(*range);
+                    self.read(*range)?;
                 }
                 let outside = self.variables.len();
                 match variables.len() {
@@ -315,28 +321,19 @@ impl Reader<'_> {
                     _ => self.variables.extend([None, elements]),
                 }
                 for part in filter.iter().chain(result) {
-                    self.read(*part);
+                    self.read(*part)?;
                 }
                 self.variables.truncate(outside);
+                ControlFlow::Continue(())
             }
             Expr::OptionalMap { target, body, .. } => {
-                self.read(*target);
+                self.read(*target)?;
                 self.variables.push(None);
-                self.read(*body);
+                self.read(*body)?;
                 self.variables.pop();
+                ControlFlow::Continue(())
             }
-            expr => {
-                for child in children(expr) {
-                    self.read(child);
-                }
-            }
-        }
-    }
-
-    fn key_of(&self, id: ExprId, field: &str) -> String {
-        match &self.program.checked[id.index()].meaning {
-            Meaning::Key(key) => key.to_string(),
-            _ => field.to_owned(),
+            expr => children(expr).into_iter().try_for_each(|child| self.read(child)),
         }
     }
 
@@ -350,13 +347,13 @@ impl Reader<'_> {
             },
             Expr::Select { of, field, .. } => {
                 let mut steps = self.steps(*of)?;
-                steps.push(Step::Key(self.key_of(id, field)));
+                steps.push(Step::Key(self.program.key_of(id, field)));
                 Some(steps)
             }
             Expr::Index { of, key, .. } => {
                 let mut steps = self.steps(*of)?;
                 match self.program.ast.expr(*key) {
-                    Expr::Literal(CelLiteral::Text(key)) => steps.push(Step::Key(key.to_string())),
+                    Expr::Literal(CelLiteral::Text(key)) => steps.push(Step::Key(key.clone())),
                     _ => return None,
                 }
                 Some(steps)
@@ -366,11 +363,15 @@ impl Reader<'_> {
     }
 }
 
-/// A path as the author of a FieldCache writes it.
-fn path_text(steps: &[Step]) -> String {
+/// The longest path that an error names, in bytes.
+const LONGEST_PATH: usize = 256;
+
+/// A path as the author of a FieldCache writes it; `None` if it is longer than [`LONGEST_PATH`].
+fn path_text(steps: &[Step]) -> Option<String> {
     let mut text = "$".to_owned();
     for step in steps {
         match step {
+            Step::Key(key) if text.len() + key.len() > LONGEST_PATH => return None,
             Step::Each => text.push_str("[*]"),
             Step::Key(key) if key.chars().all(|character| character.is_ascii_alphanumeric() || character == '_') => {
                 text.push('.');
@@ -383,5 +384,5 @@ fn path_text(steps: &[Step]) -> String {
             }
         }
     }
-    text
+    Some(text)
 }

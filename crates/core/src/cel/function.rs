@@ -3,9 +3,7 @@
 //! One table: a row for each overload. [`super::check`] chooses by the types that it knows, and [`super::call`]
 //! evaluates by the values that it gets.
 
-use std::sync::Arc;
-
-use super::types::{CelType, MapType};
+use super::types::CelType;
 
 /// A function. Overloads that differ in types only are one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -434,11 +432,11 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
         (Sort::ListOfSummable, CelType::List(list)) => is_summable(&list.element) && binds(&list.element),
         (Sort::OptionalOfA | Sort::ListOfOptionalsOfA, CelType::Dyn) => binds(&CelType::Dyn),
         (Sort::ListOfOptionalsOfA, CelType::List(list)) => match &list.element {
-            CelType::Optional(of) => binds(of),
+            CelType::Optional(optional) => binds(&optional.of),
             CelType::Dyn => binds(&CelType::Dyn),
             _ => false,
         },
-        (Sort::OptionalOfA, CelType::Optional(of)) => binds(of),
+        (Sort::OptionalOfA, CelType::Optional(optional)) => binds(&optional.of),
         (_, CelType::Dyn) => true,
         (Sort::ListOfText, CelType::List(list)) => list.element.accepts(&CelType::TEXT),
         (Sort::ListOfInt, CelType::List(list)) => list.element.accepts(&CelType::Int),
@@ -467,9 +465,7 @@ fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
         Sort::Url => CelType::Url,
         Sort::Semver => CelType::Semver,
         Sort::Format => CelType::Format,
-        Sort::QueryMap => {
-            CelType::Map(Arc::new(MapType { key: CelType::TEXT, value: CelType::list_of(CelType::TEXT), most: None }))
-        }
+        Sort::QueryMap => CelType::map(CelType::TEXT, CelType::list_of(CelType::TEXT), None),
         Sort::OptionalTexts => CelType::optional(CelType::list_of(CelType::TEXT)),
         Sort::OptionalFormat => CelType::optional(CelType::Format),
         Sort::ListOfOptionalsOfA => CelType::list_of(CelType::optional(bound)),

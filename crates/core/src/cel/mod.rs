@@ -153,9 +153,10 @@ impl CelProgram {
         estimate::check(self, limit)
     }
 
-    /// The paths that the expression reads and that an index does not have, such as `$.spec.items[*].name`.
-    pub fn unindexed(&self, indexed: &Indexed) -> Vec<String> {
-        estimate::unindexed(self, indexed)
+    /// At most `most` of the paths that the expression reads and that an index does not have, such as
+    /// `$.spec.items[*].name`.
+    pub fn unindexed(&self, indexed: &Indexed, most: usize) -> Vec<String> {
+        estimate::unindexed(self, indexed, most)
     }
 
     /// Which objects an index can find for the expression.

@@ -10,8 +10,9 @@ use super::ast::{Ast, AstNode, BinaryOperator, CelLiteral, Expr, ExprId, FoldKin
 use super::error::CelError;
 use super::lex::{CelToken, CelTokenKind, excerpt, is_reserved, next_token};
 
-/// The longest expression in characters (cel-go's limit of code points).
-pub const MAX_LENGTH: usize = 100_000;
+/// The longest expression in bytes: that of a CEL selector of devices (resource.k8s.io, CELSelectorExpressionMaxLength).
+/// Checking and planning an expression take time in proportion to its length times its levels.
+pub const MAX_LENGTH: usize = 10 << 10;
 
 /// The maximum number of levels of a syntax tree: nested brackets, and operands of one chain such as `a.b.c` or
 /// `1+2+3`.
@@ -26,9 +27,8 @@ pub const MAX_NESTING: usize = 50;
 /// # Errors
 /// A syntax error, or an expression above [`MAX_LENGTH`], [`MAX_LEVELS`] or [`MAX_NESTING`].
 pub(super) fn parse(text: &str) -> Result<Ast, CelError> {
-    // A character has at most four bytes, so most texts that are too long need not be counted.
-    if text.len() > MAX_LENGTH * 4 || text.chars().count() > MAX_LENGTH {
-        let message = format!("expression code point size exceeds limit: size: {}, limit {MAX_LENGTH}", text.len());
+    if text.len() > MAX_LENGTH {
+        let message = format!("the expression has {} bytes, more than the limit of {MAX_LENGTH}", text.len());
         return Err(CelError::at("", 0, message));
     }
     let token = next_token(text, 0)?;

@@ -13,6 +13,7 @@
 //! not planned. Exact bounds rely on objects that conform to their schema.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use super::ast::{BinaryOperator, CelLiteral, Expr, ExprId, FoldKind};
 use super::check::Meaning;
@@ -25,7 +26,7 @@ use super::types::CelType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A member of an object.
-    Key(String),
+    Key(Arc<str>),
     /// Each element of a list.
     Each,
 }
@@ -70,7 +71,7 @@ impl IndexedPath {
                 if key.is_empty() || key.contains(['\'', '\\']) {
                     return None;
                 }
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(Step::Key(key.into()));
                 rest = after;
             } else {
                 let after = rest.strip_prefix('.')?;
@@ -79,7 +80,7 @@ impl IndexedPath {
                 if key.is_empty() || key.contains(['*', '\'', '"', '(', '?', '@']) {
                     return None;
                 }
-                steps.push(Step::Key(key.to_owned()));
+                steps.push(Step::Key(key.into()));
                 rest = after;
             }
         }
@@ -399,9 +400,9 @@ impl<'a> Planner<'a> {
     }
 
     /// `has(of.field)`.
-    fn has(&self, id: ExprId, of: ExprId, field: &str) -> Plan {
+    fn has(&self, id: ExprId, of: ExprId, field: &Arc<str>) -> Plan {
         let Some(mut steps) = self.steps(of, None) else { return Plan::rest() };
-        steps.push(Step::Key(self.key_of(id, field)));
+        steps.push(Step::Key(self.program.key_of(id, field)));
         if let [.., Step::Key(key)] = &steps[..]
             && is_labels(&steps[..steps.len() - 1]).is_some()
         {
@@ -543,14 +544,6 @@ impl<'a> Planner<'a> {
         found.map(|(index, path)| (Subject::Field(index), path))
     }
 
-    /// The key of a selection in the object.
-    fn key_of(&self, id: ExprId, field: &str) -> String {
-        match &self.program.checked[id.index()].meaning {
-            Meaning::Key(key) => key.to_string(),
-            _ => field.to_owned(),
-        }
-    }
-
     /// The path that an expression follows from the object, or from the variable of a macro.
     fn steps(&self, id: ExprId, scope: Option<&Scope>) -> Option<Vec<Step>> {
         match self.expr(id) {
@@ -564,13 +557,13 @@ impl<'a> Planner<'a> {
                     return None;
                 }
                 let mut steps = self.steps(*of, scope)?;
-                steps.push(Step::Key(self.key_of(id, field)));
+                steps.push(Step::Key(self.program.key_of(id, field)));
                 Some(steps)
             }
             Expr::Index { of, key, is_optional: false } => match self.expr(*key) {
                 Expr::Literal(CelLiteral::Text(key)) => {
                     let mut steps = self.steps(*of, scope)?;
-                    steps.push(Step::Key(key.to_string()));
+                    steps.push(Step::Key(key.clone()));
                     Some(steps)
                 }
                 _ => None,
@@ -611,7 +604,7 @@ impl<'a> Planner<'a> {
 /// Whether a path is that of the labels.
 fn is_labels(steps: &[Step]) -> Option<()> {
     match steps {
-        [Step::Key(metadata), Step::Key(labels)] if metadata == "metadata" && labels == "labels" => Some(()),
+        [Step::Key(metadata), Step::Key(labels)] if &**metadata == "metadata" && &**labels == "labels" => Some(()),
         _ => None,
     }
 }

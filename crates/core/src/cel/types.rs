@@ -10,14 +10,20 @@
 //! - All of metadata is known here; upstream's rules see `name` and `generateName`.
 //! - A member can be named as it is written, or with upstream's escapes, such as `__namespace__`.
 
+//!
+//! An expression of a few kilobytes can have types that share their parts, and that would be exponentially large if they
+//! were written out. So the size of a type is bounded ([`MAX_SIZE`]), and objects are compared by a digest. Comparing,
+//! joining and printing two types therefore takes a bounded number of steps.
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as JsonValue;
 
 /// The type of an expression. `PartialEq` also compares bounds of sizes; [`CelType::accepts`] does not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum CelType {
     /// Known at evaluation only.
     Dyn,
@@ -51,7 +57,7 @@ pub enum CelType {
     /// Objects with declared members.
     Object(Arc<ObjectType>),
     /// An optional value.
-    Optional(Arc<CelType>),
+    Optional(Arc<OptionalType>),
     /// A type as a value.
     Type,
     /// A quantity of Kubernetes.
@@ -68,17 +74,18 @@ pub enum CelType {
     Format,
 }
 
-/// The type of a list.
-#[derive(Debug, PartialEq)]
+/// The type of a list. [`CelType::list`] makes it.
+#[derive(Debug, PartialEq, Hash)]
 pub struct ListType {
     /// The type of its elements.
     pub element: CelType,
     /// maxItems.
     pub most: Option<u64>,
+    size: usize,
 }
 
-/// The type of a map.
-#[derive(Debug, PartialEq)]
+/// The type of a map. [`CelType::map`] makes it.
+#[derive(Debug, PartialEq, Hash)]
 pub struct MapType {
     /// The type of its keys.
     pub key: CelType,
@@ -86,18 +93,29 @@ pub struct MapType {
     pub value: CelType,
     /// maxProperties.
     pub most: Option<u64>,
+    size: usize,
 }
 
-/// The type of an object with declared members.
-#[derive(Debug, PartialEq)]
+/// The type of an optional value. [`CelType::optional`] makes it.
+#[derive(Debug, PartialEq, Hash)]
+pub struct OptionalType {
+    /// The type of the value, if there is one.
+    pub of: CelType,
+    size: usize,
+}
+
+/// The type of an object with declared members. Types with equal members are equal.
+#[derive(Debug)]
 pub struct ObjectType {
     members: BTreeMap<String, Property>,
     /// Whether members that are not declared are dynamic instead of errors.
     is_open: bool,
+    /// A keyed hash of the above. Comparing the members themselves would take as long as reading the schema.
+    digest: u64,
 }
 
 /// A declared member.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Property {
     /// Its type.
     pub kind: CelType,
@@ -110,12 +128,18 @@ pub struct Property {
 /// The maximum depth of a schema that is read. What is deeper is dynamic.
 const MAX_DEPTH: usize = 64;
 
+/// The maximum number of types within a type, each counted as often as it occurs. A type with more is dynamic. An object
+/// counts as one, because its parts are not walked through.
+const MAX_SIZE: usize = 128;
+
 static DYN: CelType = CelType::Dyn;
 
-static DYN_LIST: LazyLock<Arc<ListType>> = LazyLock::new(|| Arc::new(ListType { element: CelType::Dyn, most: None }));
+static DYN_LIST: LazyLock<CelType> = LazyLock::new(|| CelType::list(CelType::Dyn, None));
 
-static STRINGS: LazyLock<Arc<MapType>> =
-    LazyLock::new(|| Arc::new(MapType { key: CelType::TEXT, value: CelType::TEXT, most: None }));
+static STRINGS: LazyLock<CelType> = LazyLock::new(|| CelType::map(CelType::TEXT, CelType::TEXT, None));
+
+/// The key of the digests of object types.
+static DIGESTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl CelType {
     /// Any text.
@@ -131,7 +155,7 @@ impl CelType {
                 members.insert("apiVersion".to_owned(), text.clone());
                 members.insert("kind".to_owned(), text);
                 members.insert("metadata".to_owned(), metadata());
-                CelType::Object(Arc::new(ObjectType { members, is_open: object.is_open }))
+                CelType::Object(Arc::new(ObjectType::new(members, object.is_open)))
             }
             _ => CelType::Dyn,
         }
@@ -161,13 +185,12 @@ impl CelType {
             "integer" => CelType::Int,
             "string" => text_type(schema),
             "array" if schema["items"].is_object() => {
-                let element = CelType::of_schema(&schema["items"], depth + 1);
-                CelType::List(Arc::new(ListType { element, most: number("maxItems") }))
+                CelType::list(CelType::of_schema(&schema["items"], depth + 1), number("maxItems"))
             }
-            "array" => CelType::List(DYN_LIST.clone()),
+            "array" => DYN_LIST.clone(),
             "object" if schema["additionalProperties"].is_object() => {
                 let value = CelType::of_schema(&schema["additionalProperties"], depth + 1);
-                CelType::Map(Arc::new(MapType { key: CelType::TEXT, value, most: number("maxProperties") }))
+                CelType::map(CelType::TEXT, value, number("maxProperties"))
             }
             "object" => {
                 let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty());
@@ -175,7 +198,11 @@ impl CelType {
                     || schema["additionalProperties"].as_bool().unwrap_or(false);
                 let Some(properties) = properties else {
                     // An object without members is of no use to an author; upstream hides some of these.
-                    return if is_open { CelType::Dyn } else { CelType::Object(Arc::new(ObjectType::empty())) };
+                    return if is_open {
+                        CelType::Dyn
+                    } else {
+                        CelType::Object(Arc::new(ObjectType::new(BTreeMap::new(), false)))
+                    };
                 };
                 let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let property = |(name, schema): (&String, &JsonValue)| {
@@ -184,7 +211,7 @@ impl CelType {
                     let kind = CelType::of_schema(schema, depth + 1);
                     (name.clone(), Property { kind, is_required, is_nullable })
                 };
-                CelType::Object(Arc::new(ObjectType { members: properties.iter().map(property).collect(), is_open }))
+                CelType::Object(Arc::new(ObjectType::new(properties.iter().map(property).collect(), is_open)))
             }
             _ => CelType::Dyn,
         }
@@ -204,7 +231,7 @@ impl CelType {
             (CelType::Map(map), CelType::Object(_)) | (CelType::Object(_), CelType::Map(map)) => {
                 map.key.accepts(&CelType::TEXT)
             }
-            (CelType::Optional(left), CelType::Optional(right)) => left.accepts(right),
+            (CelType::Optional(left), CelType::Optional(right)) => left.of.accepts(&right.of),
             (CelType::Null, other) | (other, CelType::Null) => matches!(
                 other,
                 CelType::Null
@@ -226,29 +253,58 @@ impl CelType {
     /// The type of both: the first if they fit, but dynamic if one of them is; `None` if they do not fit.
     pub(super) fn join(&self, other: &CelType) -> Option<CelType> {
         match (self, other) {
-            _ if !self.accepts(other) => None,
             (CelType::Dyn, _) | (_, CelType::Dyn) => Some(CelType::Dyn),
-            (CelType::Null, other) => Some(other.clone()),
             (CelType::Text { longest: left, .. }, CelType::Text { longest: right, .. }) => {
                 Some(CelType::Text { longest: left.zip(*right).map(|(left, right)| left.max(right)), shortest: 0 })
             }
+            (CelType::List(left), CelType::List(right)) if Arc::ptr_eq(left, right) => Some(self.clone()),
             (CelType::List(left), CelType::List(right)) => {
                 let element = left.element.join(&right.element)?;
-                let most = left.most.zip(right.most).map(|(left, right)| left.max(right));
-                Some(CelType::List(Arc::new(ListType { element, most })))
+                Some(CelType::list(element, left.most.zip(right.most).map(|(left, right)| left.max(right))))
             }
+            _ if !self.accepts(other) => None,
+            (CelType::Null, other) => Some(other.clone()),
             (left, _) => Some(left.clone()),
+        }
+    }
+
+    /// A list of elements of this type, at most `most` ones.
+    pub(super) fn list(element: CelType, most: Option<u64>) -> CelType {
+        match 1 + element.size() {
+            size if size > MAX_SIZE => CelType::Dyn,
+            size => CelType::List(Arc::new(ListType { element, most, size })),
         }
     }
 
     /// A list of this type.
     pub(super) fn list_of(element: CelType) -> CelType {
-        CelType::List(Arc::new(ListType { element, most: None }))
+        CelType::list(element, None)
+    }
+
+    /// A map of these types, with at most `most` entries.
+    pub(super) fn map(key: CelType, value: CelType, most: Option<u64>) -> CelType {
+        match 1 + key.size() + value.size() {
+            size if size > MAX_SIZE => CelType::Dyn,
+            size => CelType::Map(Arc::new(MapType { key, value, most, size })),
+        }
     }
 
     /// An optional of this type.
     pub(super) fn optional(of: CelType) -> CelType {
-        CelType::Optional(Arc::new(of))
+        match 1 + of.size() {
+            size if size > MAX_SIZE => CelType::Dyn,
+            size => CelType::Optional(Arc::new(OptionalType { of, size })),
+        }
+    }
+
+    /// The number of types within this type, itself included. At most [`MAX_SIZE`].
+    fn size(&self) -> usize {
+        match self {
+            CelType::List(list) => list.size,
+            CelType::Map(map) => map.size,
+            CelType::Optional(optional) => optional.size,
+            _ => 1,
+        }
     }
 
     /// Whether it is one of the three types of numbers.
@@ -273,8 +329,9 @@ impl CelType {
 }
 
 impl ObjectType {
-    fn empty() -> ObjectType {
-        ObjectType { members: BTreeMap::new(), is_open: false }
+    fn new(members: BTreeMap<String, Property>, is_open: bool) -> ObjectType {
+        let digest = DIGESTS.hash_one((&members, is_open));
+        ObjectType { members, is_open, digest }
     }
 
     /// The key in the object and the declaration of a member that an expression names. The name may be escaped.
@@ -302,7 +359,7 @@ impl ObjectType {
             return None;
         }
         let distance = |member: &str| distance(&name.to_lowercase(), &member.to_lowercase());
-        let near = self.members.keys().filter(|member| member.len() <= LONGEST_NAME);
+        let near = self.members.keys().filter(|member| member.len() <= LONGEST_NAME).take(MOST_NAMES);
         let nearest = near.map(|member| (distance(member), member)).min()?;
         // Two exchanged characters of five are near.
         (nearest.0 * 5 <= name.len().max(3) * 2).then_some(nearest.1)
@@ -316,6 +373,9 @@ impl ObjectType {
 
 /// The maximum length of a name for which a near one is sought, in bytes.
 const LONGEST_NAME: usize = 64;
+
+/// The maximum number of names that are compared to find a near one.
+const MOST_NAMES: usize = 500;
 
 /// The number of characters to insert, delete or replace to make one text out of another one (Levenshtein).
 fn distance(left: &str, right: &str) -> usize {
@@ -346,8 +406,8 @@ fn metadata() -> Property {
     let property = |kind: CelType, is_required| Property { kind, is_required, is_nullable: false };
     let name = CelType::Text { longest: Some(253), shortest: 1 };
     let text = |longest| property(CelType::Text { longest: Some(longest), shortest: 1 }, false);
-    let strings = || property(CelType::Map(STRINGS.clone()), false);
-    let list = || property(CelType::List(DYN_LIST.clone()), false);
+    let strings = || property(STRINGS.clone(), false);
+    let list = || property(DYN_LIST.clone(), false);
     let members = [
         ("name", property(name, true)),
         ("generateName", text(253)),
@@ -366,7 +426,7 @@ fn metadata() -> Property {
         ("selfLink", text(1024)),
     ];
     let members = members.into_iter().map(|(name, property)| (name.to_owned(), property)).collect();
-    property(CelType::Object(Arc::new(ObjectType { members, is_open: false })), true)
+    property(CelType::Object(Arc::new(ObjectType::new(members, false))), true)
 }
 
 /// The name of which this is the escaped form (apiserver `pkg/cel/escaping.go`); `None` if it has no escape.
@@ -398,6 +458,18 @@ fn unescape(name: &str) -> Option<String> {
     Some(unescaped)
 }
 
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &ObjectType) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Hash for ObjectType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
 /// The type as cel-go's error messages name it.
 impl fmt::Display for CelType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -415,7 +487,7 @@ impl fmt::Display for CelType {
             CelType::List(list) => write!(formatter, "list({})", list.element),
             CelType::Map(map) => write!(formatter, "map({}, {})", map.key, map.value),
             CelType::Object(_) => formatter.write_str("object"),
-            CelType::Optional(of) => write!(formatter, "optional_type({of})"),
+            CelType::Optional(optional) => write!(formatter, "optional_type({})", optional.of),
             CelType::Type => formatter.write_str("type"),
             CelType::Quantity => formatter.write_str("kubernetes.Quantity"),
             CelType::Ip => formatter.write_str("net.IP"),

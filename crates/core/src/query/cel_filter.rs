@@ -203,12 +203,12 @@ impl CelFilter {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &messages.over_limit {
             // A FieldCache could index these, so that fewer objects are evaluated.
-            let unindexed = self.program.unindexed(&self.indexed);
+            let unindexed = self.program.unindexed(&self.indexed, MOST_NAMED);
             let remedy = match &unindexed[..] {
                 [] => "select fewer objects, by fields and labels too".to_owned(),
                 paths => format!(
                     "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
-                    paths[..paths.len().min(MOST_NAMED)].join(", ")
+                    paths.join(", ")
                 ),
             };
             return Err(OverCost { reason: reason.clone(), remedy });

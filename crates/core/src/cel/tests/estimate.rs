@@ -95,6 +95,6 @@ fn paths_that_no_index_has_are_named() {
         ("self.?spec.?kind.orValue('') == 'x'", &["$.spec.kind"]),
     ];
     for (text, expected) in cases {
-        assert_eq!(compile(text).unindexed(&indexed), expected, "{text}");
+        assert_eq!(compile(text).unindexed(&indexed, 8), expected, "{text}");
     }
 }
