@@ -489,9 +489,9 @@ impl Watch {
                 }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
+            // The message is that of a history that begins later. Which of both it is depends on what loads first.
             Start::After(after) if after < since => {
-                let message =
-                    format!("too old resource version: {after} (the View selects other objects since {since})");
+                let message = format!("too old resource version: {after} ({since})");
                 return self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
             }
             Start::After(after) => match snapshot.since(after) {
