@@ -1,6 +1,8 @@
 //! The namespaces to which a View restricts a resource, also where these depend on labels of Namespaces.
 //!
-//! [`SelectedNamespaces`] finds the Namespaces that a label selector selects, and all requests share its result.
+//! [`NamespaceSelector`] finds the Namespaces that a label selector selects. All Views with an equal selector share it,
+//! and so its names: a cluster can have thousands of Namespaces, and thousands of Views. [`SelectedNamespaces`] adds the
+//! version of the resource from which on a View shows the result, and all requests share that.
 //! [`FollowedNamespaces`] reports to a request or a watch that the result has changed.
 //!
 //! The store of Namespaces and that of the resource follow watches of their own, so a change of one can arrive before an
@@ -68,14 +70,28 @@ impl SelectedSince {
 #[derive(Debug)]
 pub struct NamespaceSet {
     /// The names, sorted.
-    pub names: Vec<String>,
+    pub names: Arc<Vec<String>>,
     /// The version from which on lists show the set.
     pub since: SelectedSince,
 }
 
-/// The namespaces that a label selector selects. Remembers the last result, and reads only the changes since then.
-pub struct SelectedNamespaces {
+/// A label selector of Namespaces, with the names that it selected last.
+pub struct NamespaceSelector {
     selection: Selection,
+    last: Mutex<Option<KnownNames>>,
+}
+
+/// The names at one state of the store.
+struct KnownNames {
+    epoch: u64,
+    end: HistoryCursor,
+    names: Arc<Vec<String>>,
+}
+
+/// The namespaces that a View shows of a resource by a label selector. Remembers the last result, and reads only the
+/// changes since then.
+pub struct SelectedNamespaces {
+    selector: Arc<NamespaceSelector>,
     last: Mutex<Option<Known>>,
 }
 
@@ -88,44 +104,32 @@ struct Known {
 
 impl fmt::Debug for SelectedNamespaces {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SelectedNamespaces").field("labels", &self.selection.labels).finish_non_exhaustive()
+        let labels = &self.selector.selection.labels;
+        formatter.debug_struct("SelectedNamespaces").field("labels", labels).finish_non_exhaustive()
     }
 }
 
-impl SelectedNamespaces {
+impl NamespaceSelector {
     /// The namespaces with these labels. Nothing is read yet.
-    pub fn new(labels: &LabelSelector) -> SelectedNamespaces {
+    pub fn new(labels: &LabelSelector) -> NamespaceSelector {
         let selection = Selection { labels: labels.clone(), ..Selection::default() };
-        SelectedNamespaces { selection, last: Mutex::default() }
+        NamespaceSelector { selection, last: Mutex::default() }
     }
 
-    /// The namespaces in a state of the store of Namespaces. `shown` is the resource of the View, in all versions.
-    pub fn at(&self, snapshot: &Snapshot, shown: &[Arc<ResourceState>]) -> Arc<NamespaceSet> {
+    /// The names of the selected namespaces in a state of the store of Namespaces, sorted as the keys of the store are.
+    fn names(&self, snapshot: &Snapshot) -> Arc<Vec<String>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().filter(|known| known.epoch == snapshot.epoch());
-        if let Some(known) = known.filter(|known| known.end >= snapshot.end()) {
-            return known.set.clone();
+        if let Some(known) = known.filter(|known| known.end == snapshot.end()) {
+            return known.names.clone();
         }
-        let last_change = known.map(|known| (known, self.last_change(snapshot, known.end)));
-        let set = match last_change {
-            Some((known, Some(None))) => known.set.clone(),
-            Some((_, Some(Some(_))) | (_, None)) => {
-                let reached = shown.iter().filter_map(|state| state.load_state().version());
-                let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
-                Arc::new(NamespaceSet { names: self.names(snapshot), since })
-            }
-            // Before the oldest version of history there may have been other namespaces. Clients of another replica may
-            // have seen them.
-            None => {
-                let oldest = snapshot.oldest();
-                let begin = snapshot.since(oldest).ok();
-                let last_change = begin.and_then(|begin| self.last_change(snapshot, begin)).flatten();
-                let since = SelectedSince::new(last_change.unwrap_or(oldest));
-                Arc::new(NamespaceSet { names: self.names(snapshot), since })
-            }
-        };
-        *last = Some(Known { epoch: snapshot.epoch(), end: snapshot.end(), set: set.clone() });
-        set
+        let found = Listing::new(State::current(snapshot.clone()), &self.selection, None);
+        let names: Arc<Vec<String>> = Arc::new(found.map(|namespace| namespace.name().to_owned()).collect());
+        // A request that began earlier does not replace newer names.
+        if known.is_none_or(|known| known.end < snapshot.end()) {
+            *last = Some(KnownNames { epoch: snapshot.epoch(), end: snapshot.end(), names: names.clone() });
+        }
+        names
     }
 
     /// The version of the last change from `cursor` on with which a namespace enters or leaves the set. The outer
@@ -137,11 +141,46 @@ impl SelectedNamespaces {
         // A relist does not show when its changes happened.
         Some(last.map(|change| if change.in_relist_gap { snapshot.version() } else { change.version }))
     }
+}
 
-    /// The names of the selected namespaces, sorted as the keys of the store are.
-    fn names(&self, snapshot: &Snapshot) -> Vec<String> {
-        let found = Listing::new(State::current(snapshot.clone()), &self.selection, None);
-        found.map(|namespace| namespace.name().to_owned()).collect()
+impl SelectedNamespaces {
+    /// The namespaces of a selector. Nothing is read yet.
+    pub fn new(selector: Arc<NamespaceSelector>) -> SelectedNamespaces {
+        SelectedNamespaces { selector, last: Mutex::default() }
+    }
+
+    /// The selector.
+    pub fn selector(&self) -> &Arc<NamespaceSelector> {
+        &self.selector
+    }
+
+    /// The namespaces in a state of the store of Namespaces. `shown` is the resource of the View, in all versions.
+    pub fn at(&self, snapshot: &Snapshot, shown: &[Arc<ResourceState>]) -> Arc<NamespaceSet> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|known| known.epoch == snapshot.epoch());
+        if let Some(known) = known.filter(|known| known.end >= snapshot.end()) {
+            return known.set.clone();
+        }
+        let last_change = known.map(|known| (known, self.selector.last_change(snapshot, known.end)));
+        let set = match last_change {
+            Some((known, Some(None))) => known.set.clone(),
+            Some((_, Some(Some(_))) | (_, None)) => {
+                let reached = shown.iter().filter_map(|state| state.load_state().version());
+                let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
+                Arc::new(NamespaceSet { names: self.selector.names(snapshot), since })
+            }
+            // Before the oldest version of history there may have been other namespaces. Clients of another replica may
+            // have seen them.
+            None => {
+                let oldest = snapshot.oldest();
+                let begin = snapshot.since(oldest).ok();
+                let last_change = begin.and_then(|begin| self.selector.last_change(snapshot, begin)).flatten();
+                let since = SelectedSince::new(last_change.unwrap_or(oldest));
+                Arc::new(NamespaceSet { names: self.selector.names(snapshot), since })
+            }
+        };
+        *last = Some(Known { epoch: snapshot.epoch(), end: snapshot.end(), set: set.clone() });
+        set
     }
 }
 
@@ -175,8 +214,17 @@ impl FollowedNamespaces {
 
     /// Whether the namespaces have changed since they were read, or can no longer be known.
     pub fn is_changed(&self) -> bool {
+        self.is_changed_by(Version::new(u64::MAX))
+    }
+
+    /// Whether other namespaces than those that were read are shown at this version of the resource, or the namespaces
+    /// can no longer be known.
+    pub fn is_changed_by(&self, version: Version) -> bool {
         match self.state.load_state() {
-            LoadState::Ready(snapshot) => !Arc::ptr_eq(&self.selected.at(&snapshot, &self.shown), &self.set),
+            LoadState::Ready(snapshot) => {
+                let current = self.selected.at(&snapshot, &self.shown);
+                !Arc::ptr_eq(&current, &self.set) && current.since.version() <= version
+            }
             // Namespaces are not served any more, or from another store, whose changes do not arrive here.
             LoadState::Gone(_) => true,
             // The state is unknown for now, and the caller was allowed to see what was shown.
@@ -195,7 +243,7 @@ pub struct WatchedNamespaces {
 impl WatchedNamespaces {
     /// Follows the namespaces with which the request of the watch began.
     pub fn new(followed: &FollowedNamespaces) -> WatchedNamespaces {
-        let subscription = followed.state.dispatcher().subscribe(&followed.selected.selection, false);
+        let subscription = followed.state.dispatcher().subscribe(&followed.selected.selector.selection, false);
         WatchedNamespaces { followed: followed.clone(), subscription }
     }
 

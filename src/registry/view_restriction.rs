@@ -155,7 +155,7 @@ impl Restriction {
             None => {}
             Some(RequestNamespaces::Unresolved) => is_open = true,
             Some(RequestNamespaces::Resolved(namespaces)) => {
-                let operator = Operator::In(namespaces.set().names.clone());
+                let operator = Operator::In(namespaces.set().names.to_vec());
                 selection.fields.push(FieldTerm { field: FieldRef::Namespace, operator });
             }
         }

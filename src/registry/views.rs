@@ -5,7 +5,7 @@
 //! [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a View's
 //! catalog like any other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,9 +14,12 @@ use tokio::sync::watch;
 use super::catalog::{ApiGroup, Catalog, Resource};
 use super::consumer::ConsumerContext;
 use super::view_documents::ViewDocuments;
-use super::view_namespaces::{FollowedNamespaces, SelectedNamespaces, SelectedSince, ViewNamespaces};
+use super::view_namespaces::{
+    FollowedNamespaces, NamespaceSelector, SelectedNamespaces, SelectedSince, ViewNamespaces,
+};
 use crate::model::Version;
 use crate::query::Selection;
+use crate::selector::LabelSelector;
 use crate::store::Object;
 
 pub use super::view_definition::{ViewDefinition, ViewPart, ViewRights};
@@ -45,13 +48,13 @@ struct PartState {
 
 impl PartState {
     /// The state of a part that is served from now on, together with `whole`.
-    fn new(part: &ViewPart, whole: &Catalog) -> PartState {
+    fn new(part: &ViewPart, whole: &Catalog, selectors: &mut NamespaceSelectors) -> PartState {
         let of_part = whole
             .stores()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource);
         let versions = of_part.filter_map(|resource| resource.state.load_state().version());
         let selected = match &part.namespaces {
-            ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(labels))),
+            ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(selectors.shared(labels)))),
             ViewNamespaces::All | ViewNamespaces::Named(_) => None,
         };
         PartState { since: SelectedSince::new(versions.max().unwrap_or_default()), selected }
@@ -90,8 +93,8 @@ pub type ViewDefinitions = BTreeMap<String, Result<Arc<ViewDefinition>, String>>
 
 impl View {
     /// A View that is served from now on, together with `whole`.
-    fn new(name: String, definition: Arc<ViewDefinition>, whole: &Catalog) -> View {
-        let parts = definition.parts.iter().map(|part| PartState::new(part, whole)).collect();
+    fn new(name: String, definition: Arc<ViewDefinition>, whole: &Catalog, selectors: &mut NamespaceSelectors) -> View {
+        let parts = definition.parts.iter().map(|part| PartState::new(part, whole, selectors)).collect();
         let (made, documents) = Default::default();
         View { name, definition, parts, ended: watch::Sender::new(false), made, documents }
     }
@@ -190,6 +193,53 @@ impl View {
     }
 }
 
+/// The maximum number of different selectors of namespaces of all Views. Each holds the names that it selects, and is
+/// evaluated again after changes of Namespaces.
+const MOST_NAMESPACE_SELECTORS: usize = 1_000;
+
+/// The selectors of namespaces of the Views, by their text.
+struct NamespaceSelectors(BTreeMap<String, Arc<NamespaceSelector>>);
+
+impl NamespaceSelectors {
+    /// Those of these Views.
+    fn of(views: &Views) -> NamespaceSelectors {
+        let mut selectors = BTreeMap::new();
+        for state in views.values() {
+            let ViewState::Served(view) = state else { continue };
+            for (part, state) in view.definition.parts.iter().zip(&view.parts) {
+                if let (ViewNamespaces::Selected(labels), Some(selected)) = (&part.namespaces, &state.selected) {
+                    selectors.insert(Self::key(labels), selected.selector().clone());
+                }
+            }
+        }
+        NamespaceSelectors(selectors)
+    }
+
+    fn key(labels: &LabelSelector) -> String {
+        format!("{labels:?}")
+    }
+
+    /// Whether all selectors of a View can be added.
+    fn have_room_for(&self, definition: &ViewDefinition) -> bool {
+        let of_view: BTreeSet<String> = definition
+            .parts
+            .iter()
+            .filter_map(|part| match &part.namespaces {
+                ViewNamespaces::Selected(labels) => Some(Self::key(labels)),
+                ViewNamespaces::All | ViewNamespaces::Named(_) => None,
+            })
+            .filter(|key| !self.0.contains_key(key))
+            .collect();
+        of_view.is_empty() || self.0.len() + of_view.len() <= MOST_NAMESPACE_SELECTORS
+    }
+
+    /// The selector with these labels, which all Views share.
+    fn shared(&mut self, labels: &LabelSelector) -> Arc<NamespaceSelector> {
+        let selector = self.0.entry(Self::key(labels)).or_insert_with(|| Arc::new(NamespaceSelector::new(labels)));
+        selector.clone()
+    }
+}
+
 /// Notifies all Views of the catalog that the whole server serves: see [`View::serve`].
 pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     for state in views.values() {
@@ -202,6 +252,7 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
 /// Returns the Views for these definitions, which are served together with `whole`. Unchanged Views of `current`
 /// continue; the others end.
 pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog) -> Views {
+    let mut selectors = NamespaceSelectors::of(current);
     let next: Views = wanted
         .into_iter()
         .map(|(name, verdict)| {
@@ -209,7 +260,13 @@ pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog
                 (Ok(definition), Some(ViewState::Served(view))) if view.definition == definition => {
                     ViewState::Served(view.clone())
                 }
-                (Ok(definition), _) => ViewState::Served(Arc::new(View::new(name.clone(), definition, whole))),
+                (Ok(definition), _) if !selectors.have_room_for(&definition) => ViewState::NotServed(format!(
+                    "all Views together have more than {MOST_NAMESPACE_SELECTORS} different selectors of namespaces: use \
+                     selectors of other Views, or list the namespaces"
+                )),
+                (Ok(definition), _) => {
+                    ViewState::Served(Arc::new(View::new(name.clone(), definition, whole, &mut selectors)))
+                }
                 (Err(problem), _) => ViewState::NotServed(problem),
             };
             (name, state)
@@ -254,10 +311,10 @@ impl Resource {
         }
     }
 
-    /// Whether the namespaces that the View shows have changed since the request began.
-    pub fn has_other_namespaces(&self) -> bool {
+    /// Whether the View shows other namespaces at this version than it did when the request began.
+    pub fn has_other_namespaces_at(&self, version: Version) -> bool {
         let namespaces = self.view_restriction.as_ref().and_then(Restriction::namespaces);
-        namespaces.is_some_and(FollowedNamespaces::is_changed)
+        namespaces.is_some_and(|namespaces| namespaces.is_changed_by(version))
     }
 
     /// The object without the fields that the View or the request leaves out. `None` after an internal error, which is

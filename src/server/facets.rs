@@ -87,7 +87,7 @@ async fn counted(
         (selected, most)
     };
     let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
-    read::check_namespaces(resource)?;
+    read::check_namespaces(resource, selected.state().version())?;
     let cel_warning = read::check_cel(request.selection())?;
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),

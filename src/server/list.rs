@@ -139,7 +139,7 @@ async fn answer_in(
         });
     }
     let took = begun.elapsed();
-    read::check_namespaces(resource)?;
+    read::check_namespaces(resource, state.version())?;
     let cel_warning = read::check_cel(selection)?;
     context.record.record_access(selection.access());
     let explanation = match context.wants_explanation() {

@@ -11,6 +11,9 @@ pub enum NoResponse {
     Error(ApiError),
     /// The resource was replaced while the request waited: the pipeline repeats the request with the new resource.
     Retry,
+    /// The namespaces of the View changed, so the response would not fit to its version: the pipeline repeats the
+    /// request with the new namespaces.
+    NamespacesChanged,
     /// The store has not reached the version that a Strong read needs: the pipeline forwards the request.
     Forward,
 }
@@ -21,6 +24,9 @@ impl NoResponse {
         match self {
             NoResponse::Error(error) => error,
             NoResponse::Retry => ApiError::Loading("the CRD of the resource has changed".to_owned()),
+            NoResponse::NamespacesChanged => {
+                ApiError::Loading("the namespaces of the View changed during the request".to_owned())
+            }
             NoResponse::Forward => {
                 ApiError::Loading("the store has not reached the version of this request".to_owned())
             }

@@ -185,10 +185,7 @@ impl Server {
         let (info, invalid) = turn.work(|| request_info(parts));
         // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View
         // exists.
-        let mut view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
-        if let Some(Ok(through)) = &mut view {
-            turn.work(|| through.follow_namespaces(&info, &self.state.registry.catalog()));
-        }
+        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let known = caller.user;
@@ -518,13 +515,24 @@ impl Server {
     ) -> Result<Response<Body>, ApiError> {
         let begun = Instant::now();
         let most = context.timeout.min(self.state.settings.patience);
+        let mut last = NoResponse::Retry;
         for _ in 0..MOST_ATTEMPTS {
             context.timeout = most.saturating_sub(begun.elapsed());
             let unanswered = match self.handle_resource(context, address).await {
                 Ok(response) => return Ok(response),
-                Err(NoResponse::Retry) => continue,
                 Err(unanswered) => unanswered,
             };
+            last = unanswered.clone();
+            let is_repeated = match (&unanswered, &mut context.view) {
+                (NoResponse::Retry, _) => true,
+                (NoResponse::NamespacesChanged, Some(through)) => {
+                    through.follow_changed_namespaces(context.info, &self.state.registry.catalog())
+                }
+                _ => false,
+            };
+            if is_repeated {
+                continue;
+            }
             let upstream = match &unanswered {
                 // The API server knows nothing of Views.
                 _ if context.view.is_some() => None,
@@ -533,14 +541,14 @@ impl Server {
                     self.state.upstream()
                 }
                 NoResponse::Forward => self.state.upstream(),
-                NoResponse::Error(_) | NoResponse::Retry => None,
+                NoResponse::Error(_) | NoResponse::Retry | NoResponse::NamespacesChanged => None,
             };
             let Some(upstream) = upstream else { return Err(unanswered.into_error()) };
             context.timeout = most.saturating_sub(begun.elapsed());
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
             return Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await;
         }
-        Err(NoResponse::Retry.into_error())
+        Err(last.into_error())
     }
 
     /// Whether the source denies lists of the whole resource.
@@ -587,7 +595,9 @@ impl Server {
                 }
                 context.error_response(&failure)
             }
-            Err(unanswered @ (NoResponse::Retry | NoResponse::Forward)) => return Err(unanswered),
+            Err(unanswered @ (NoResponse::Retry | NoResponse::NamespacesChanged | NoResponse::Forward)) => {
+                return Err(unanswered);
+            }
         };
         warnings::add(response.headers_mut(), resource.deprecation_warning.as_deref());
         Ok(response)

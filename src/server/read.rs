@@ -157,13 +157,14 @@ pub struct RequestedSelection {
     pub is_upstream: bool,
 }
 
-/// Checks that the namespaces of a View are still those with which the request began.
+/// Checks that a list at this version shows the namespaces of the View that a watch from the version would show. If they
+/// changed afterwards, a client that watches from the version must list again.
 ///
 /// # Errors
-/// 429 if they have changed: the response would not fit to its version, so the client repeats the request.
-pub fn check_namespaces(resource: &Resource) -> Result<(), ApiError> {
-    match resource.has_other_namespaces() {
-        true => Err(ApiError::Loading("the namespaces of the View changed during the request".to_owned())),
+/// [`NoResponse::NamespacesChanged`] if they changed before.
+pub fn check_namespaces(resource: &Resource, version: Version) -> Result<(), NoResponse> {
+    match resource.has_other_namespaces_at(version) {
+        true => Err(NoResponse::NamespacesChanged),
         false => Ok(()),
     }
 }

@@ -5,7 +5,7 @@
 //! not show. `registry::views` decides what a View shows, and `access` who may use it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::no_response::NoResponse;
@@ -17,6 +17,7 @@ use crate::model::{Gvr, user_name};
 use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::view_namespaces::{FollowedNamespaces, ViewNamespaces};
+use crate::registry::views::ViewRights;
 use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceState, View, ViewState};
 use crate::request::{RequestInfo, ViewPath};
 use crate::wire::api_error::ApiError;
@@ -37,9 +38,12 @@ pub(super) struct ViewRequest {
     /// The values of the caller that the View uses; `None` if the View uses none, or before
     /// [`ViewRequest::resolve_consumer`]. Before that, a View that uses some shows no objects.
     pub(super) consumer: Option<ResolvedConsumer>,
-    /// The namespaces that the View shows of the requested resource, if it selects them by labels. `None` also before
-    /// they are known. Until then, the View shows no objects of such a resource.
-    pub(super) namespaces: Option<FollowedNamespaces>,
+    /// The catalog of the server when the request arrived.
+    whole: Arc<Catalog>,
+    /// The namespaces that the View shows of the requested resource, if it selects them by labels and they are known.
+    /// Until then, the View shows no objects of such a resource. They are read once a permission depends on them, which
+    /// is after authentication: reading them takes time and memory.
+    namespaces: OnceLock<FollowedNamespaces>,
 }
 
 /// The View that a request names, or why it is missing or not served.
@@ -53,6 +57,11 @@ pub(super) struct ResolvedConsumer {
 }
 
 impl ViewRequest {
+    /// A request for a View whose paths have this prefix. `whole` is the catalog of the server.
+    pub(super) fn new(view: Arc<View>, prefix: String, whole: Arc<Catalog>) -> ViewRequest {
+        ViewRequest { view, prefix, consumer: None, whole, namespaces: OnceLock::new() }
+    }
+
     /// Finds the View that a path names.
     ///
     /// # Errors
@@ -60,9 +69,7 @@ impl ViewRequest {
     pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
         let name = &path.name;
         match registry.view(name) {
-            Some(ViewState::Served(view)) => {
-                Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None, namespaces: None })
-            }
+            Some(ViewState::Served(view)) => Ok(ViewRequest::new(view, path.prefix.clone(), registry.catalog())),
             // Only callers that may read the View itself learn the reason.
             Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide shows the reason"
@@ -81,23 +88,35 @@ impl ViewRequest {
         if let Some(seen) = &self.consumer {
             resource = Arc::new(resource.of_consumer(&seen.consumer));
         }
-        if let Some(namespaces) = &self.namespaces {
+        if let Some(namespaces) = self.namespaces.get() {
             resource = Arc::new(resource.within(namespaces));
         }
         resource
     }
 
-    /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels, and the store of
-    /// Namespaces is ready. `whole` is the catalog of the server.
-    pub(super) fn follow_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) {
-        if let Ok(Some(named)) = info.resource() {
-            self.namespaces = followed_namespaces(&self.view, whole, &named.gvr.group, &named.gvr.resource);
+    /// Reads the namespaces again after they changed during the request. Returns whether the request may continue with
+    /// them: if the permission to use the View suffices, or if the new namespaces are among the earlier ones, for which
+    /// the permissions of the caller were checked.
+    pub(super) fn follow_changed_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) -> bool {
+        let (Some(earlier), Ok(Some(named))) = (self.namespaces.take(), info.resource()) else { return false };
+        let current = followed_namespaces(&self.view, whole, &named.gvr.group, &named.gvr.resource);
+        let Some(current) = current.map(|current| &*self.namespaces.get_or_init(|| current)) else { return false };
+        match self.view.definition().rights {
+            ViewRights::View => true,
+            ViewRights::Caller => {
+                current.set().names.iter().all(|name| earlier.set().names.binary_search(name).is_ok())
+            }
         }
     }
 
     /// The namespaces in which the caller needs the permission for a resource, unless the request names one itself.
     pub(super) fn permission_namespaces(&self, group: &str, resource: &str) -> PermissionNamespaces {
-        permission_namespaces(&self.view, self.namespaces.as_ref(), group, resource)
+        if self.namespaces.get().is_none()
+            && let Some(followed) = followed_namespaces(&self.view, &self.whole, group, resource)
+        {
+            let _is_first = self.namespaces.set(followed);
+        }
+        permission_namespaces(&self.view, self.namespaces.get(), group, resource)
     }
 
     /// Returns an error if the View selects the namespaces of the requested resource by labels, and they are not known.
@@ -110,7 +129,7 @@ impl ViewRequest {
         let Some(selected) = self.view.selected_namespaces(&named.gvr.group, &named.gvr.resource) else {
             return Ok(());
         };
-        if self.namespaces.is_none() {
+        if self.namespaces.get().is_none() {
             let namespaces = whole.resource(&namespaces()).ok_or_else(|| {
                 ApiError::Unavailable(format!(
                     "the View {} selects namespaces by labels, and the whole of namespaces is not cached: create the \
@@ -120,7 +139,8 @@ impl ViewRequest {
             })?;
             let snapshot = read::snapshot(&namespaces.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let shown = states(whole, &named.gvr.group, &named.gvr.resource);
-            self.namespaces = Some(FollowedNamespaces::new(selected, (&namespaces.state, &snapshot), shown));
+            let followed = FollowedNamespaces::new(selected, (&namespaces.state, &snapshot), shown);
+            let _is_first = self.namespaces.set(followed);
         }
         Ok(())
     }

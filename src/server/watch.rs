@@ -467,13 +467,13 @@ impl Watch {
             Start::Initial { not_older_than } => {
                 let snapshot = match consistency::reach_selection(&self.resource, snapshot).await {
                     Ok((snapshot, _)) => snapshot,
-                    Err(NoResponse::Retry | NoResponse::Forward) => return,
+                    Err(NoResponse::Retry | NoResponse::NamespacesChanged | NoResponse::Forward) => return,
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
                 };
                 let version = not_older_than.unwrap_or_default();
                 match read::not_older_than(&self.resource.state, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
-                    Ok(_) | Err(NoResponse::Retry | NoResponse::Forward) => return,
+                    Ok(_) | Err(NoResponse::Retry | NoResponse::NamespacesChanged | NoResponse::Forward) => return,
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
                 }
             }

@@ -278,12 +278,7 @@ impl<'a> Decider<'a> {
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    view: Some(ViewRequest {
-                        view: self.view.clone(),
-                        prefix: String::new(),
-                        consumer: None,
-                        namespaces: None,
-                    }),
+                    view: Some(ViewRequest::new(self.view.clone(), String::new(), self.server.registry.catalog())),
                     authorized: self.context.authorized.clone(),
                     ..*self.context
                 };

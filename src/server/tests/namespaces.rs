@@ -199,6 +199,39 @@ async fn a_list_after_a_change_has_a_newer_version_if_there_is_one() {
     watch.expect_silence().await;
 }
 
+/// A list that waits for a newer version is answered, although the namespaces change again meanwhile.
+#[tokio::test(start_paused = true)]
+async fn lists_are_answered_while_namespaces_change() {
+    let mut cluster = Cluster::new();
+    cluster.label("a-b", "x", "1");
+    let path = format!("{TEAM}{ALL_SHIRTS}");
+    let (fixture, namespaces) = (&cluster.fixture, &mut cluster.namespaces);
+    let changing = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let labels = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "a-b", "labels": {"team": "y"}, "resourceVersion": "900"},
+        });
+        let record = namespaces.resource.extractor.extract(Bytes::from(labels.to_string())).unwrap();
+        namespaces.store.apply(&record);
+        namespaces.publish();
+        // Another client notices the change.
+        let other = fixture.get(&path);
+        let reaching = async {
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            fixture.shirts.resource.state.publish(crate::registry::LoadState::Ready({
+                let mut store = Store::new(HistoryLimits::default());
+                store.replace(&[], Version::new(999));
+                store.snapshot()
+            }));
+        };
+        tokio::join!(other, reaching).0
+    };
+    let (first, other) = tokio::join!(fixture.get(&path), changing);
+    assert_eq!((first.code.as_u16(), other.code.as_u16()), (200, 200), "{} {}", first.message(), other.message());
+    assert_eq!(first.json()["metadata"]["resourceVersion"], "999");
+}
+
 #[tokio::test(start_paused = true)]
 async fn clients_of_an_earlier_definition_list_again() {
     let mut cluster = Cluster::new();
