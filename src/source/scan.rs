@@ -3,8 +3,9 @@
 //! The operating system (`notify`) reports changes, which are collected for a moment; then the whole folder is scanned.
 //! A slow periodic scan finds what was missed, because network file systems send no events. Files with unchanged
 //! metadata are not read again. [`super::folder`] interprets the files. Hidden files, editors' leftovers and other
-//! endings than `.yaml`, `.yml` and `.json` are ignored. Links are followed, each directory once: a mounted ConfigMap,
-//! whose files are links into a hidden directory, is read through its visible names.
+//! endings than `.yaml`, `.yml` and `.json` are ignored. Links within the folder are followed, each directory once: a
+//! mounted ConfigMap, whose files are links into a hidden directory, is read through its visible names. A link that
+//! leads out of the folder is reported and not read, because a folder can come from someone else.
 
 #![expect(clippy::disallowed_methods, reason = "this file is where folder mode reads the disk")]
 
@@ -93,7 +94,9 @@ impl Scanner {
     /// # Errors
     /// The folder itself cannot be read. A file that cannot be read is one of the returned problems.
     pub fn scan(&mut self) -> io::Result<(Files, Vec<FolderProblem>)> {
+        let root = self.root.canonicalize()?;
         let mut scan = Scan {
+            root: &root,
             now: (self.clock)(),
             known: &self.known,
             found: BTreeMap::new(),
@@ -101,7 +104,7 @@ impl Scanner {
             problems: Vec::new(),
             seen: HashSet::new(),
         };
-        scan.seen.insert(self.root.canonicalize()?);
+        scan.seen.insert(root.clone());
         scan.scan_directory(&self.root, "")?;
         let Scan { found, files, problems, .. } = scan;
         self.known = found;
@@ -128,6 +131,8 @@ impl Scanner {
 
 /// One scan in progress.
 struct Scan<'a> {
+    /// The real path of the folder.
+    root: &'a Path,
     /// Seconds since 1970.
     now: i64,
     /// Files of the last scan.
@@ -171,7 +176,14 @@ impl Scan<'_> {
     /// # Errors
     /// It cannot be read, or does not exist any more.
     fn scan_entry(&mut self, path: &Path, relative: &str) -> io::Result<()> {
-        let facts = std::fs::metadata(path)?;
+        let mut facts = std::fs::symlink_metadata(path)?;
+        if facts.is_symlink() {
+            if !path.canonicalize()?.starts_with(self.root) {
+                self.add_problem(relative, "a link that leads out of the folder, not read".to_owned());
+                return Ok(());
+            }
+            facts = std::fs::metadata(path)?;
+        }
         if facts.is_dir() {
             if relative.split('/').count() > MAX_DIRECTORIES {
                 self.add_problem(relative, format!("deeper than {MAX_DIRECTORIES} directories, not read"));
@@ -215,9 +227,9 @@ impl Scan<'_> {
 }
 
 /// The bytes of a file; `None` if there are more than [`MAX_FILE`]. The length in its metadata is not used. It is 0 for
-/// files that the kernel generates when they are read, to which a link can point, and a file can grow. Does not wait
+/// files that the kernel generates when they are read, and a file can grow. Does not wait
 /// for bytes that have not arrived.
-fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::new();
