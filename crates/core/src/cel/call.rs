@@ -109,6 +109,9 @@ pub(super) fn call<'a>(
         (_, [CelValue::Timestamp(time), rest @ ..]) => {
             // A zone is looked up by its name.
             meter.charge(if rest.is_empty() { 2 } else { 20 })?;
+            if let [CelValue::Text(zone)] = rest {
+                meter.read(zone.len())?;
+            }
             call_time(function, *time, rest)
         }
         (_, [CelValue::Duration(duration)]) => {

@@ -163,6 +163,8 @@ impl Selection {
             match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
                 (Some(Operator::NotIn(merged)), Operator::NotIn(more)) => merged.extend(more),
                 (Some(Operator::In(merged)), Operator::In(more)) => {
+                    // A set of a request can have tens of thousands of values.
+                    let more: HashSet<String> = more.into_iter().collect();
                     merged.retain(|value| more.contains(value));
                 }
                 (_, operator) => {

@@ -44,7 +44,7 @@ fn object() -> String {
 #[test]
 fn each_kind_of_work_is_counted() {
     let long = LONG as u64;
-    let rows: [(&str, &str, u64); 42] = [
+    let rows: [(&str, &str, u64); 43] = [
         ("a plain text is scanned", "self.a != 1", long / 32),
         ("a text with escapes is copied", "self.e != 1", long / 10),
         ("a long number is read", "self.n != 'x'", 800),
@@ -82,6 +82,11 @@ fn each_kind_of_work_is_counted() {
         ("a literal in a list is not found", "!(1 in [2, 3, 4, 5, 6, 7])", 6),
         ("a URL is read and kept", "isURL('/' + self.a)", long),
         ("a part of a URL is copied", "[url('/' + self.a)].all(u, u.getEscapedPath() == '') || true", long * 14 / 10),
+        (
+            "the name of a time zone is read",
+            "timestamp('2020-01-01T00:00:00Z').getHours(self.a) == 1 || true",
+            long / 10,
+        ),
         (
             "a port is found in a host",
             "[url('x://' + self.a + ':1')].all(u, lists.range(10).all(i, u.getPort() == '1'))",
