@@ -88,7 +88,7 @@ async fn counted(
     };
     let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
     read::check_namespaces(resource, selected.state().version())?;
-    let cel_warning = read::check_cel(request.selection())?;
+    let cel_warning = read::check_cel(request.selection().cel.as_deref())?;
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),
         false => None,

@@ -140,7 +140,7 @@ async fn answer_in(
     }
     let took = begun.elapsed();
     read::check_namespaces(resource, state.version())?;
-    let cel_warning = read::check_cel(selection)?;
+    let cel_warning = read::check_cel(selection.cel.as_deref())?;
     context.record.record_access(selection.access());
     let explanation = match context.wants_explanation() {
         true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),

@@ -173,8 +173,8 @@ pub fn check_namespaces(resource: &Resource, version: Version) -> Result<(), NoR
 ///
 /// # Errors
 /// 400 if the evaluation costs too much. The error names the remedy.
-pub fn check_cel(selection: &Selection) -> Result<Option<String>, ApiError> {
-    let Some(cel) = &selection.cel else { return Ok(None) };
+pub fn check_cel(cel: Option<&CelFilter>) -> Result<Option<String>, ApiError> {
+    let Some(cel) = cel else { return Ok(None) };
     let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
     Ok(failed.map(|failed| {
         let text = format!(
@@ -229,13 +229,9 @@ pub fn selection(
     };
     let cel = match &*std::mem::take(&mut options.cel) {
         "" => None,
-        _ if resource.view_restriction.is_some() => {
-            return Err(ApiError::BadRequest(
-                "celSelector is not supported in a View: use another selector".to_owned(),
-            ));
-        }
         text => {
-            let filter = CelFilter::new(text, &resource.extractor, resource.scope == Scope::Namespaced);
+            let is_namespaced = resource.scope == Scope::Namespaced;
+            let filter = CelFilter::new(text, &resource.extractor, is_namespaced, resource.hidden());
             let filter = filter.map_err(|error| ApiError::BadRequest(format!("celSelector: {error}")))?;
             Some(Arc::new(filter.with_time_limit(TimeLimit { clock: process_time, most: EVALUATION_TIME })))
         }

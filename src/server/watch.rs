@@ -7,14 +7,17 @@
 //! rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] encodes events. [`initial`] finds the
 //! objects of initial events; large ones take turns by [`large`]. [`batch`] is the result of a pull, compressed or not.
 //! [`bookmarks`] has the times of bookmarks, and [`view_changes`] ends watches whose View selects other objects.
+//! [`watched_change`] tests the objects of a change, also with an expression. [`place`] is the position of a watch.
 
 mod batch;
 mod bookmarks;
 mod initial;
 mod large;
+mod place;
 mod progress;
 mod shape;
 mod view_changes;
+mod watched_change;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +35,8 @@ use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::dispatched_event::DispatchedEvent;
 use crate::registry::event_dispatcher::{MailboxContents, Subscription};
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Change, HistoryCursor, PinnedValue, Snapshot};
-use crate::subscribe::{Transition, transition};
+use crate::store::{Change, Snapshot};
+use crate::subscribe::Transition;
 
 use super::audit_context::AuditContext;
 use super::consistency;
@@ -53,7 +56,7 @@ use crate::wire::facets::FacetOptions;
 use crate::wire::gzip;
 use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, accepts_gzip, check_route_accept, negotiate};
-use crate::wire::params::{ListOptions, check_no_cel, check_not_sorted, read_version};
+use crate::wire::params::{ListOptions, check_not_sorted, read_version};
 use crate::wire::past;
 use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
@@ -61,9 +64,11 @@ use batch::Batch;
 use bookmarks::Bookmarks;
 use initial::{Initial, RemainingInitialEvents, SELECTORS};
 use large::{large_object, next_length};
+use place::{HistoryPosition, Place, Start};
 use progress::ProgressForwarding;
 use shape::{EventEncoder, Mark, WatchEventType};
 use view_changes::ViewChanges;
+use watched_change::{WatchedChange, watched_change};
 
 /// The work of testing whether a change concerns a watch, and of comparing it with one requirement: as the number of
 /// bytes that could be read in the same time. A turn reads a mebibyte of events, or tests thousands of other changes.
@@ -93,7 +98,6 @@ pub(super) async fn answer(
     negotiate(context.headers, Offer::Resource, offered)?;
     FacetOptions::check_absent(&context.info.query)?;
     check_not_sorted(&context.info.query)?;
-    check_no_cel(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = whole.restrict(read::selection(whole, address, &mut options)?.selection);
     // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
@@ -222,53 +226,6 @@ async fn explanation(
     }
     let state = State::current(snapshot.clone());
     Some(Box::pin(explain::explanation(context, resource, selection, &state)).await)
-}
-
-/// Where a watch begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
-    /// With initial events, from the current state, or from the state once it has reached this version.
-    Initial { not_older_than: Option<Version> },
-    /// With the changes after this version.
-    After(Version),
-    /// With the next change, without initial events.
-    Now,
-}
-
-impl Place {
-    /// The position of a watch that has sent its initial events, or has none.
-    fn following(cursor: HistoryCursor, after: Version, seen: Version) -> Place {
-        Place::Following(Following { cursor, after, seen, reads_history: false, is_behind: false, is_new: true })
-    }
-}
-
-/// The position of a watch.
-enum Place {
-    /// Nothing has been read yet.
-    Before { start: Start, snapshot: PinnedValue<Snapshot>, initial: Option<Initial> },
-    /// In the middle of its initial events.
-    Listing(RemainingInitialEvents),
-    /// Following history.
-    Following(Following),
-    /// The watch has ended.
-    Ended,
-}
-
-/// A position in history.
-#[derive(Clone, Copy)]
-struct Following {
-    /// The next change to test.
-    cursor: HistoryCursor,
-    /// The version at which the watch began: changes up to it are not for this watch.
-    after: Version,
-    /// All matching changes up to this version have been sent.
-    seen: Version,
-    /// Whether further changes must be read from history, because the mailbox lacks them.
-    reads_history: bool,
-    /// Whether changes are left in the mailbox, so events beyond `seen` have been sent.
-    is_behind: bool,
-    /// Whether nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
-    is_new: bool,
 }
 
 /// The result of writing a change.
@@ -424,13 +381,21 @@ impl Watch {
         }
     }
 
-    /// Whether writing the next changes is as much work as a list, so that it needs a turn: changes from history, Table
-    /// rows, and objects that are pruned or compressed. Other changes are only copied, until that adds up to a turn
-    /// too.
-    fn needs_turn(&self, place: &Following) -> bool {
-        let is_copied = !self.shape.is_work() && self.resource.is_shown_whole() && self.gzip.is_none();
+    /// Whether the objects of changes are only copied: no Table rows are made, nothing is pruned or compressed, and no
+    /// expression is evaluated.
+    fn only_copies(&self) -> bool {
+        let evaluates = self.subscription.selection().cel().is_some();
+        !self.shape.is_work() && self.resource.is_shown_whole() && self.gzip.is_none() && !evaluates
+    }
+
+    /// Whether writing the next changes is as much work as a list, so that it needs a turn: changes from history, and
+    /// those that are not only copied. Other changes need none, until they add up to a turn too.
+    fn needs_turn(&self, place: &HistoryPosition) -> bool {
         let has_missed = if place.is_new { self.has_history(place) } else { self.subscription.is_overflowed() };
-        place.reads_history || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
+        place.reads_history
+            || has_missed
+            || self.unpaid.is_due()
+            || !self.only_copies() && !self.subscription.is_empty()
     }
 
     /// Whether initial events or changes are left to write, after a pull that has not written all of them.
@@ -443,7 +408,7 @@ impl Watch {
     }
 
     /// Whether a watch that has read nothing yet has to read changes from history, or its store is not ready.
-    fn has_history(&self, place: &Following) -> bool {
+    fn has_history(&self, place: &HistoryPosition) -> bool {
         match self.resource.state.load_state() {
             LoadState::Ready(snapshot) => snapshot.end() > place.cursor,
             LoadState::Gone(_)
@@ -548,7 +513,7 @@ impl Watch {
 
     /// Writes the changes since `place` and advances the position. Returns whether all changes have been written. If
     /// the watch must end, its position stays [`Place::Ended`], whatever is returned.
-    fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
+    fn follow(&mut self, mut place: HistoryPosition, batch: &mut Batch) -> bool {
         (place.is_new, place.is_behind) = (false, false);
         let cost_of_look = self.cost_of_look();
         let mailed = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
@@ -560,7 +525,7 @@ impl Watch {
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
             // Events that are only copied are bounded by the mailbox. The bound applies to those that take more work.
-            let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
+            let is_work = !self.only_copies();
             if looked >= WORK_OF_A_TURN || is_work && (batch.len() >= self.most_together() || meter.is_over()) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 place.is_behind = true;
@@ -592,7 +557,7 @@ impl Watch {
     }
 
     /// Like [`Self::follow`], with changes from history: at first, and when the mailbox has overflowed.
-    fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
+    fn read_history(&mut self, mut place: HistoryPosition, batch: &mut Vec<u8>) -> bool {
         let (snapshot, gone) = match self.resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
             LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
@@ -629,8 +594,21 @@ impl Watch {
                 break;
             }
             count_work(cost_of_look);
-            let shown =
-                if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
+            let tested = match change.is_after(place.after) {
+                true => watched_change(self.subscription.selection(), change),
+                false => Ok(WatchedChange::Known(None)),
+            };
+            let shown = match tested {
+                Ok(WatchedChange::Known(transition)) => transition,
+                Ok(WatchedChange::NeedsLongTurn) => {
+                    place.reads_history = true;
+                    break;
+                }
+                Err(failure) => {
+                    self.shape.write_error(&failure, batch);
+                    return true;
+                }
+            };
             let length = self.shape.bytes_to_read(change);
             if shown.is_some() && !may_read(length) {
                 place.reads_history = true;
@@ -672,7 +650,11 @@ impl Watch {
 
     /// Writes one change from the mailbox, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
-        let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
+        let shown = match watched_change(self.subscription.selection(), &routed.change)? {
+            WatchedChange::Known(Some(shown)) => shown,
+            WatchedChange::Known(None) => return Ok(Written::Done),
+            WatchedChange::NeedsLongTurn => return Ok(Written::NeedsLongTurn),
+        };
         let bytes = self.shape.bytes_to_read(&routed.change);
         if !may_read(bytes) {
             return Ok(Written::NeedsLongTurn);
@@ -706,7 +688,7 @@ impl Watch {
     /// Writes a bookmark if one is due, and at once after events in a relist gap, so that a client can resume after the
     /// gap.
     fn bookmark_if_due(&mut self, batch: &mut Batch) {
-        let Place::Following(Following { after, seen, .. }) = self.place else { return };
+        let Place::Following(HistoryPosition { after, seen, .. }) = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
         let now = Instant::now();
         let is_due = now >= bookmarks.due();
@@ -725,7 +707,8 @@ impl Watch {
         let place = std::mem::replace(&mut self.place, Place::Ended);
         // While initial events or changes are left to write, a bookmark would make the client miss them, or receive
         // events twice.
-        let Place::Following(Following { after, seen, reads_history: false, is_behind: false, .. }) = place else {
+        let Place::Following(HistoryPosition { after, seen, reads_history: false, is_behind: false, .. }) = place
+        else {
             return None;
         };
         self.bookmarks.as_mut()?.last.take()?;
@@ -743,7 +726,7 @@ impl Watch {
     /// Writes a bookmark for a new progress notification, if forwarding is requested. A batch with an event needs none,
     /// because an event confirms progress by itself.
     fn forward_progress(&mut self, batch: &mut Batch) {
-        let Place::Following(Following { after, seen, .. }) = self.place else { return };
+        let Place::Following(HistoryPosition { after, seen, .. }) = self.place else { return };
         let (Some(forwarding), true) = (&mut self.progress_forwarding, seen >= after) else { return };
         let made = self.resource.state.freshness().last_progress();
         if forwarding.last_forwarded.replace(made) != Some(made) && batch.is_empty() {

@@ -66,7 +66,7 @@ pub fn check_not_sorted(query: &Query) -> Result<(), ApiError> {
     }
 }
 
-/// Checks that a request which is no list has no CEL expression.
+/// Checks that a request which is neither a list nor a watch has no CEL expression.
 ///
 /// # Errors
 /// 400 for the parameter `celSelector`.
@@ -74,8 +74,7 @@ pub fn check_no_cel(query: &Query) -> Result<(), ApiError> {
     match query.get("celSelector") {
         None => Ok(()),
         Some(_) => Err(ApiError::BadRequest(
-            "the query parameter celSelector is only supported in lists: use labelSelector and fieldSelector"
-                .to_owned(),
+            "the query parameter celSelector is only supported in lists and watches: remove it".to_owned(),
         )),
     }
 }

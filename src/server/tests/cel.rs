@@ -1,10 +1,13 @@
-//! `celSelector` of lists.
+//! `celSelector` of lists and watches, at the root and in Views.
 
 use std::collections::BTreeMap;
 
 use super::facets::FACETS;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
+use serde_json::Value;
+
+use crate::registry::view_namespaces::ViewNamespaces;
 use crate::registry::views::{ViewDefinition, ViewPart};
 
 /// The query of an expression.
@@ -104,16 +107,16 @@ async fn an_expression_that_cannot_be_used_is_rejected() {
         (
             "/apis/stable.example.com/v1/namespaces/a/shirts/x",
             "true",
-            "the query parameter celSelector is only supported in lists: use labelSelector and fieldSelector",
+            "the query parameter celSelector is only supported in lists and watches: remove it",
         ),
     ] {
         let answer = fixture.get(&format!("{path}{}", query(expression))).await;
         assert_eq!(answer.code.as_u16(), 400, "{expression}");
         assert!(answer.message().starts_with(message), "{expression}: {}", answer.message());
     }
-    let watch = fixture.get(&format!("{SHIRTS}{}&watch=1", query("true"))).await;
+    let watch = fixture.get(&format!("{SHIRTS}{}&watch=1", query("self.spec.colour == 'blue'"))).await;
     assert_eq!(watch.code.as_u16(), 400);
-    assert!(watch.message().contains("celSelector is only supported in lists"), "{}", watch.message());
+    assert!(watch.message().contains("did you mean 'color'?"), "{}", watch.message());
 }
 
 #[tokio::test]
@@ -145,26 +148,187 @@ async fn an_expensive_expression_names_its_part_and_the_remedy() {
     assert_eq!(fixture.get(&format!("{ALL_SHIRTS}{}", query(&many))).await.names(), ["a/none", "a/x"]);
 }
 
-/// An expression would read what the View hides.
-#[tokio::test]
-async fn views_reject_expressions() {
-    let fixture = fixture();
+/// The type, namespace and name of an event.
+fn in_short(event: Option<Value>) -> String {
+    let Some(event) = event else { return "the end".to_owned() };
+    let metadata = &event["object"]["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}/{}", text(&event["type"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_selected_by_expressions() {
+    for expression in [
+        "has(self.spec.size) && self.spec.size > 9",
+        // Nothing of this is in an index.
+        "self.spec.size + 0 > 9",
+        "self.metadata.namespace == 'a' && self.spec.size * 2 > 18 || self.metadata.name == 'x' && self.spec.size > 9",
+    ] {
+        let mut fixture = fixture();
+        let path = format!(
+            "{ALL_SHIRTS}{}&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            query(expression)
+        );
+        let mut watch = fixture.watch(&path).await;
+        let first = [in_short(watch.next().await), in_short(watch.next().await)];
+        assert_eq!(first, ["ADDED a/y", "ADDED b/x"], "{expression}");
+        fixture.put_sized("a", "y", "red", Some(11));
+        assert_eq!(in_short(watch.next().await), "MODIFIED a/y", "{expression}");
+        // It leaves the selection, and enters it again.
+        fixture.put_sized("a", "y", "red", Some(8));
+        assert_eq!(in_short(watch.next().await), "DELETED a/y", "{expression}");
+        fixture.put_sized("a", "y", "red", Some(7));
+        fixture.put_sized("a", "y", "red", Some(12));
+        assert_eq!(in_short(watch.next().await), "ADDED a/y", "{expression}");
+        // The expression fails for an object without a size.
+        fixture.put_sized("a", "y", "red", None);
+        assert_eq!(in_short(watch.next().await), "DELETED a/y", "{expression}");
+        fixture.put_sized("a", "none", "red", None);
+        let version = fixture.delete("b", "x");
+        assert_eq!(in_short(watch.next().await), "DELETED b/x", "{expression}");
+        watch.expect_silence().await;
+        // From history.
+        let resumed = format!("{ALL_SHIRTS}{}&watch=1&resourceVersion={}", query(expression), version - 2);
+        let mut resumed = fixture.watch(&resumed).await;
+        assert_eq!(in_short(resumed.next().await), "DELETED b/x", "{expression}");
+        resumed.expect_silence().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_evaluates_costly_expressions_in_long_turns_and_ends_above_the_limit() {
+    let mut fixture = fixture();
+    let list = fixture.get(&format!("{ALL_SHIRTS}?limit=1")).await.json();
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    fixture.put_sized("a", "x", "blue", Some(9));
+    fixture.put_sized("a", "y", "green", Some(10));
+    let costly = "lists.range(self.spec.size * 1000).all(v, v * 2 >= 0 && v * 3 >= 0 && v * 5 >= 0)";
+    let path = format!(
+        "{ALL_SHIRTS}{}&watch=1&resourceVersion={version}",
+        query(&format!("has(self.spec.size) && self.spec.size > 0 && {costly}"))
+    );
+    let mut watch = fixture.watch(&path).await;
+    // In history, and then in the mailbox.
+    for expected in ["MODIFIED a/x", "MODIFIED a/y"] {
+        assert_eq!(in_short(watch.next().await), expected);
+    }
+    fixture.put_sized("a", "w", "red", Some(20));
+    assert_eq!(in_short(watch.next().await), "ADDED a/w");
+    fixture.put_sized("a", "v", "red", Some(10_000));
+    let error = watch.next().await.unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&"ERROR".into(), &400.into()), "{error}");
+    let message = error["object"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("celSelector: a/v: the evaluation ") && message.contains("select fewer objects"),
+        "{message}"
+    );
+    watch.expect_end("after the error").await;
+    // A list fails for the same object, and so do initial events.
+    let path = path
+        .replace(&format!("&resourceVersion={version}"), "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let error = fixture.watch(&path).await.next().await.unwrap();
+    assert_eq!(error["object"]["code"], 400, "{error}");
+}
+
+const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/window/proxy";
+
+/// Serves a View of the shirts of namespace `a` without their sizes.
+fn serve_view(fixture: &Fixture) {
     let part = ViewPart {
         group: "stable.example.com".to_owned(),
         resource: "shirts".to_owned(),
+        namespaces: ViewNamespaces::Named(vec!["a".to_owned()]),
         prune: Prune::new([".spec.size"]).unwrap().into(),
         ..ViewPart::default()
     };
     let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
     fixture.registry.replace_views(BTreeMap::from([("window".to_owned(), Ok(definition.into()))]));
-    let view = "/apis/view.fieldcache.dev/v1alpha1/views/window/proxy";
-    for accept in ["application/json", FACETS] {
-        let path = format!("{view}{ALL_SHIRTS}{}", query("self.spec.size == 9"));
-        let answer = fixture.get_with(&path, &[("accept", accept)]).await;
-        let expected = (400, "celSelector is not supported in a View: use another selector".to_owned());
-        assert_eq!((answer.code.as_u16(), answer.message()), expected, "{accept}");
+}
+
+/// An expression sees what the View shows. What is hidden changes neither the result nor the warning.
+#[tokio::test]
+async fn expressions_in_a_view_see_what_it_shows() {
+    let mut answers: Vec<Vec<String>> = Vec::new();
+    for (size, others) in [(Some(9), 1), (Some(123_456_789), 40), (None, 3)] {
+        let mut fixture = fixture();
+        fixture.put_sized("a", "x", "blue", size);
+        for number in 0..others {
+            fixture.put_sized("b", &format!("n{number}"), "blue", Some(number));
+        }
+        serve_view(&fixture);
+        let mut of_this = Vec::new();
+        for expression in [
+            "self.spec.color == 'blue'",
+            "self.spec.size == 9",
+            "has(self.spec.size)",
+            "self.spec.size == 9 || self.metadata.name == 'y'",
+            "!has(self.spec.size) && self.spec.color.size() == 4",
+            "self.spec.colour == 'blue'",
+            "string(self.spec) == ''",
+            "self.metadata.namespace == 'b'",
+            "self.spec.all(key, lists.range(9000).all(v, lists.range(9000).all(w, v + w >= 0)))",
+        ] {
+            for accept in ["application/json", FACETS] {
+                let path = format!("{VIEW}{ALL_SHIRTS}{}", query(expression));
+                let answer = fixture.get_with(&path, &[("accept", accept)]).await;
+                let shown = match accept {
+                    FACETS if answer.code.as_u16() == 200 => answer.json()["total"].to_string(),
+                    _ if answer.code.as_u16() == 200 => answer.names().join(" "),
+                    _ => answer.message(),
+                };
+                of_this.push(format!("{expression}: {} {shown} {}", answer.code, answer.header("warning")));
+            }
+        }
+        answers.push(of_this);
     }
-    // Without managed fields, but outside of a View.
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0], answers[2]);
+    let found = |start: &str| answers[0].iter().find(|line| line.starts_with(start)).unwrap().clone();
+    assert!(found("self.spec.color == 'blue'").ends_with("200 OK a/none a/x "), "{:?}", answers[0]);
+    assert!(found("self.spec.size == 9:").contains("celSelector failed for 3 objects"), "{:?}", answers[0]);
+    assert!(found("has(self.spec.size)").ends_with("200 OK  "), "{:?}", answers[0]);
+    assert!(found("self.spec.size == 9 ||").contains("200 OK a/y "), "{:?}", answers[0]);
+    assert!(found("!has(self.spec.size)").ends_with("200 OK a/none a/x "), "{:?}", answers[0]);
+    assert!(found("self.spec.all").contains("400 Bad Request"), "{:?}", answers[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_of_a_view_with_expressions_see_what_it_shows() {
+    let mut fixture = fixture();
+    serve_view(&fixture);
+    let watch_of = |expression: &str| {
+        format!(
+            "{VIEW}{ALL_SHIRTS}{}&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            query(expression)
+        )
+    };
+    let mut hidden = fixture.watch(&watch_of("self.spec.size > 0")).await;
+    let mut without = fixture.watch(&watch_of("!has(self.spec.size) && self.spec.color == 'green'")).await;
+    let mut at_root = fixture
+        .watch(&format!(
+            "{ALL_SHIRTS}{}&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            query("!has(self.spec.size) && self.spec.color == 'green'")
+        ))
+        .await;
+    assert_eq!(in_short(without.next().await), "ADDED a/y");
+    at_root.expect_silence().await;
+    fixture.put_sized("a", "z", "green", Some(5));
+    assert_eq!(in_short(without.next().await), "ADDED a/z");
+    fixture.put_sized("a", "z", "green", Some(6));
+    fixture.put_sized("b", "z", "green", Some(6));
+    without.expect_silence().await;
+    hidden.expect_silence().await;
+    // The same text at the root, where the size is not hidden.
+    fixture.put_sized("a", "z", "green", None);
+    assert_eq!(in_short(at_root.next().await), "ADDED a/z");
+    fixture.put_sized("a", "z", "red", None);
+    assert_eq!(in_short(without.next().await), "DELETED a/z");
+    assert_eq!(in_short(at_root.next().await), "DELETED a/z");
+}
+
+#[tokio::test]
+async fn expressions_work_without_managed_fields() {
+    let fixture = fixture();
     let path = format!("{ALL_SHIRTS}{}", query("self.spec.size == 9"));
     let dropped = fixture.get_with(&path, &[("accept", "application/json;drop=metadata.managedFields")]).await;
     assert_eq!(dropped.names(), ["a/x"]);

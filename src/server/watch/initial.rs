@@ -12,7 +12,7 @@ use super::large::LargeEvents;
 use crate::flow_control::Limits;
 use crate::flow_control::user::{User, UserShare};
 use crate::model::Version;
-use crate::query::{Listing, Selection, State, Work};
+use crate::query::{Listing, Selection, State};
 use crate::store::{HistoryCursor, PinnedValue, Snapshot};
 use crate::wire::api_error::ApiError;
 
@@ -58,16 +58,19 @@ impl Initial {
     ///
     /// # Errors
     /// 429 when the user's watches hold as much memory as they may. 410 if the state was revoked meanwhile, because
-    /// readers retained too much memory (`store::pins`).
+    /// readers retained too much memory (`store::pins`). 400 if the evaluation of the expression costs too much.
     pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<RemainingInitialEvents, ApiError> {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());
         let state = State::current(snapshot.clone());
+        let cel = selection.cel.clone();
         let found = Box::pin(async move {
             let snapshot = state.snapshot().clone();
-            (Listing::begin(state, &selection, None, &mut Work::default()).await, snapshot)
+            (Listing::begin(state, &selection, None, &mut read::work()).await, snapshot)
         });
         let (listing, snapshot) = read::in_turns(snapshot, found).await?;
+        // Failures for single objects are not reported: the headers of the response have been sent.
+        read::check_cel(cel.as_deref())?;
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
         let of_listing = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
             limits.count(limited.limit);

@@ -107,6 +107,8 @@ pub struct Indexed {
     pub paths: Vec<IndexedPath>,
     /// Whether the objects are in namespaces.
     pub is_namespaced: bool,
+    /// Whether an expression must not use the labels of the index, because it does not see all labels.
+    pub lacks_labels: bool,
 }
 
 /// Bounds of the objects for which an expression is true, and of those for which it is false.
@@ -380,7 +382,7 @@ impl<'a> Planner<'a> {
         let Expr::Literal(literal) = self.expr(left) else { return None };
         let mut steps = self.steps(right, None)?;
         if let (CelLiteral::Text(key), Some(())) = (literal, is_labels(&steps)) {
-            return Some(label_exists(key));
+            return (!self.indexed.lacks_labels).then(|| label_exists(key));
         }
         steps.push(Step::Each);
         let (subject, path) = self.field(&steps)?;
@@ -406,7 +408,7 @@ impl<'a> Planner<'a> {
         if let [.., Step::Key(key)] = &steps[..]
             && is_labels(&steps[..steps.len() - 1]).is_some()
         {
-            return label_exists(key);
+            return if self.indexed.lacks_labels { Plan::rest() } else { label_exists(key) };
         }
         let Some((subject, path)) = self.field(&steps) else { return Plan::rest() };
         let blank = ObjectSet::leaf(subject, IndexTest::In([path.absent.clone()].into()));
@@ -526,6 +528,7 @@ impl<'a> Planner<'a> {
         match &keys[..] {
             ["metadata", "name"] => return Some(exact(Subject::Name)),
             ["metadata", "namespace"] if self.indexed.is_namespaced => return Some(exact(Subject::Namespace)),
+            ["metadata", "labels", _] if self.indexed.lacks_labels => return None,
             ["metadata", "labels", key] => return Some(exact(Subject::Label((*key).to_owned()))),
             _ => {}
         }

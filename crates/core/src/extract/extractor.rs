@@ -267,6 +267,11 @@ impl Extractor {
         Extractor { whole: self.whole.clone(), hidden, schema: ObjectSchema::Unknown }
     }
 
+    /// Whether selectors can use a field: a View can hide it.
+    pub fn is_offered(&self, field: FieldIndex) -> bool {
+        !self.is_hidden(usize::from(field.0))
+    }
+
     /// Whether selectors cannot use the field of this index.
     fn is_hidden(&self, index: usize) -> bool {
         self.hidden.get(index).copied().unwrap_or_default()

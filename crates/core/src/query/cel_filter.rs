@@ -8,21 +8,28 @@
 //! The bounds rely on objects that conform to their schema. An object that is older than its schema can have a text in
 //! an integer field, which the index does not distinguish from an integer.
 //!
+//! In a View that hides parts of objects, the expression sees what the View shows: neither its result, nor its cost and
+//! the fields that its plan uses depend on what is hidden.
+//!
+//! A watch tests the objects of its events one by one ([`CelFilter::test_event`]), and uses only the requirements that an
+//! index of subscriptions can look up ([`CelFilter::requirements`]).
+//!
 //! A filter is for one request: it counts the objects for which the expression fails. An object that the index excludes
 //! is not evaluated, so it is not counted even if the expression would fail for it.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
 
 use super::cel_type;
+use super::selection::Selection;
 use crate::cel::{
     CelError, CelEvaluation, CelProgram, EvaluationError, EvaluationLimit, Indexed, IndexedKind, IndexedPath,
     ObjectSet, TimeLimit, TooExpensive,
 };
-use crate::extract::{Extractor, Origin};
+use crate::extract::{Extractor, Origin, Prune};
 use crate::model::{FieldIndex, Version};
 use crate::store::Object;
 
@@ -35,7 +42,7 @@ const MOST_FOR_OBJECT: u64 = 1_000_000;
 pub(super) const MOST_IN_USUAL_TURN: u64 = 50_000;
 
 /// Bytes of an object that can be read in the time of an evaluation with the cost of [`MOST_FOR_OBJECT`].
-pub(super) const BYTES_OF_LONG_EVALUATION: usize = 1 << 20;
+pub const BYTES_OF_LONG_EVALUATION: usize = 1 << 20;
 
 /// The limit of all evaluations of a request, in the same unit. Reading an object counts too.
 const MOST_FOR_REQUEST: u64 = 100_000_000;
@@ -61,6 +68,8 @@ pub struct CelFilter {
     pub(super) fields: Vec<FieldIndex>,
     /// What the index has.
     indexed: Indexed,
+    /// What a View leaves out of the objects before they are evaluated.
+    hidden: Option<Arc<Prune>>,
     /// The limit of time of one evaluation.
     time: Option<TimeLimit>,
     evaluated: AtomicU64,
@@ -97,6 +106,22 @@ pub enum UnusableExpression {
     TooExpensive(#[from] TooExpensive),
 }
 
+/// The result of testing an object of a watch event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventTest {
+    /// The test is complete.
+    Tested {
+        /// Whether the expression is true. It is not if its evaluation fails.
+        is_selected: bool,
+        /// The work of the evaluation, as a number of bytes that could be read in the same time.
+        bytes: usize,
+    },
+    /// The evaluation needs more than a usual turn: as long as reading [`BYTES_OF_LONG_EVALUATION`].
+    NeedsLongTurn,
+    /// The evaluation costs more than the limit.
+    Over(OverCost),
+}
+
 /// The evaluation costs too much. Display names the part of the expression and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("celSelector: {reason}: {remedy}")]
@@ -118,12 +143,17 @@ pub struct FailedObjects {
 
 impl CelFilter {
     /// Compiles an expression over the objects of a resource, whose schema gives the types. `is_namespaced`: the scope
-    /// of the resource.
+    /// of the resource. `hidden`: what a View leaves out of the objects; `extractor` is that of the View then.
     ///
     /// # Errors
     /// The expression does not compile; for example it names a field that the schema does not have. Or the indexes do
     /// not find all its objects, and the estimated cost of an evaluation is above the limit.
-    pub fn new(text: &str, extractor: &Extractor, is_namespaced: bool) -> Result<CelFilter, UnusableExpression> {
+    pub fn new(
+        text: &str,
+        extractor: &Extractor,
+        is_namespaced: bool,
+        hidden: Option<&Arc<Prune>>,
+    ) -> Result<CelFilter, UnusableExpression> {
         let program = CelProgram::compile(text, &cel_type::of_objects(extractor))?;
         let (mut paths, mut fields) = (Vec::new(), Vec::new());
         for (index, field) in extractor.fields().iter().enumerate() {
@@ -135,8 +165,8 @@ impl CelFilter {
                 _ => IndexedKind::Other,
             };
             // Another path of such a field can have the value instead.
-            let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| extractor.has_one_path(index))
-            else {
+            let can_plan = extractor.has_one_path(index) && extractor.is_offered(index);
+            let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| can_plan) else {
                 continue;
             };
             let absent = match field.origin {
@@ -147,7 +177,8 @@ impl CelFilter {
             paths.push(path.absent_as(absent));
             fields.push(index);
         }
-        let indexed = Indexed { paths, is_namespaced };
+        let lacks_labels = hidden.is_some_and(|hidden| hidden.part("metadata").is_some());
+        let indexed = Indexed { paths, is_namespaced, lacks_labels };
         let bounds = program.analyze(&indexed).when_true;
         if bounds.at_most != bounds.at_least {
             program.check_cost(MOST_FOR_OBJECT)?;
@@ -158,6 +189,7 @@ impl CelFilter {
             indexed,
             program,
             fields,
+            hidden: hidden.cloned(),
             time: None,
             evaluated: AtomicU64::new(0),
             cost: AtomicU64::new(0),
@@ -202,20 +234,70 @@ impl CelFilter {
     pub fn result(&self) -> Result<Option<FailedObjects>, OverCost> {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &messages.over_limit {
-            // A FieldCache could index these, so that fewer objects are evaluated.
-            let unindexed = self.program.unindexed(&self.indexed, MOST_NAMED);
-            let remedy = match &unindexed[..] {
-                [] => "select fewer objects, by fields and labels too".to_owned(),
-                paths => format!(
-                    "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
-                    paths.join(", ")
-                ),
-            };
-            return Err(OverCost { reason: reason.clone(), remedy });
+            return Err(self.over_cost(reason.clone()));
         }
         let count = self.failed.load(Ordering::Relaxed);
         let failed = |first| FailedObjects { count, evaluated: self.evaluated(), first };
         Ok(messages.failure.clone().filter(|_| count > 0).map(failed))
+    }
+
+    /// The error for this reason, with the remedy.
+    fn over_cost(&self, reason: String) -> OverCost {
+        // A FieldCache could index these, so that fewer objects are evaluated.
+        let unindexed = self.program.unindexed(&self.indexed, MOST_NAMED);
+        let remedy = match &unindexed[..] {
+            [] => "select fewer objects, by fields and labels too".to_owned(),
+            paths => format!(
+                "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
+                paths.join(", ")
+            ),
+        };
+        OverCost { reason, remedy }
+    }
+
+    /// Requirements that each object meets for which the expression is true, apart from objects with unknown values of
+    /// a field. Each is a selection of one label or field.
+    pub(super) fn requirements(&self) -> Vec<Selection> {
+        match &self.at_most {
+            ObjectSet::Leaf(requirement) => vec![self.selection_of(requirement)],
+            ObjectSet::And(sets) => sets
+                .iter()
+                .filter_map(|set| match set {
+                    ObjectSet::Leaf(requirement) => Some(self.selection_of(requirement)),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the expression is true for an object of a watch event, within the limit of a usual turn or of a long one.
+    /// Neither the cost nor a failure is counted: a watch cannot report them.
+    pub fn test_event(&self, object: &Object, is_long_turn: bool) -> EventTest {
+        let most = if is_long_turn { MOST_FOR_OBJECT } else { MOST_IN_USUAL_TURN };
+        let (evaluation, _) = self.evaluate_shown(object, most);
+        let bytes = usize::try_from(evaluation.cost).unwrap_or(usize::MAX);
+        match evaluation.result {
+            Ok(is_selected) => EventTest::Tested { is_selected, bytes },
+            Err(EvaluationError::Failed(_)) => EventTest::Tested { is_selected: false, bytes },
+            Err(EvaluationError::OverLimit { .. }) if !is_long_turn => EventTest::NeedsLongTurn,
+            Err(over @ (EvaluationError::OverLimit { .. } | EvaluationError::TooLong { .. })) => {
+                EventTest::Over(self.over_cost(format!("{}: {over}", object.key())))
+            }
+        }
+    }
+
+    /// Evaluates the expression for what is shown of an object, within a limit of cost. Also returns the length of that
+    /// in bytes.
+    fn evaluate_shown(&self, object: &Object, most: u64) -> (CelEvaluation, usize) {
+        let limit = EvaluationLimit { cost: most, time: self.time };
+        let json = object.json();
+        let Some(hidden) = &self.hidden else { return (self.program.evaluate(&json, limit), json.len()) };
+        match hidden.apply(&json, []) {
+            Ok((shown, [])) => (self.program.evaluate(&shown, limit), shown.len()),
+            // An object that cannot be pruned is not shown either.
+            Err(_) => (CelEvaluation { result: Ok(false), cost: 0 }, 0),
+        }
     }
 
     /// Whether the expression is true for the object. Counts the cost, and a failure.
@@ -226,24 +308,24 @@ impl CelFilter {
     /// Like [`CelFilter::evaluate`], within the limit of a usual turn. `None` if the evaluation exceeds it: then nothing
     /// is counted, and the second value is the cost so far.
     pub(super) fn evaluate_in_usual_turn(&self, object: &Object) -> (Option<bool>, u64) {
-        let limit = EvaluationLimit { cost: MOST_IN_USUAL_TURN, time: self.time };
-        let evaluation = self.program.evaluate(&object.json(), limit);
+        let (evaluation, length) = self.evaluate_shown(object, MOST_IN_USUAL_TURN);
         if let Err(EvaluationError::OverLimit { .. }) = evaluation.result {
             return (None, evaluation.cost);
         }
-        let (is_selected, cost) = self.count(object, evaluation);
+        let (is_selected, cost) = self.count(object, evaluation, length);
         (Some(is_selected), cost)
     }
 
     /// Whether the expression is true for the object, and the cost.
     pub(super) fn evaluate(&self, object: &Object) -> (bool, u64) {
-        let limit = EvaluationLimit { cost: MOST_FOR_OBJECT, time: self.time };
-        self.count(object, self.program.evaluate(&object.json(), limit))
+        let (evaluation, length) = self.evaluate_shown(object, MOST_FOR_OBJECT);
+        self.count(object, evaluation, length)
     }
 
-    /// Counts an evaluation of the object. Returns whether the expression is true, and the cost.
-    fn count(&self, object: &Object, evaluation: CelEvaluation) -> (bool, u64) {
-        let cost = evaluation.cost.saturating_add(object.length() as u64 / BYTES_FOR_ONE);
+    /// Counts an evaluation of an object of which `length` bytes were read. Returns whether the expression is true, and
+    /// the cost.
+    fn count(&self, object: &Object, evaluation: CelEvaluation, length: usize) -> (bool, u64) {
+        let cost = evaluation.cost.saturating_add(length as u64 / BYTES_FOR_ONE);
         self.evaluated.fetch_add(1, Ordering::Relaxed);
         let total = self.cost.fetch_add(cost, Ordering::Relaxed).saturating_add(cost);
         let lock = || self.messages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -292,10 +374,15 @@ impl CelFilter {
     }
 }
 
-/// Filters with the same expression are equal: a selection compares what is requested.
+/// Filters with the same expression over the same parts of objects are equal: a selection compares what is requested.
 impl PartialEq for CelFilter {
     fn eq(&self, other: &CelFilter) -> bool {
-        self.text() == other.text()
+        let is_shown_alike = match (&self.hidden, &other.hidden) {
+            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+            (None, None) => true,
+            _ => false,
+        };
+        is_shown_alike && self.text() == other.text()
     }
 }
 

@@ -123,7 +123,7 @@ impl CelFilter {
     }
 
     /// The selection of a requirement.
-    fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
+    pub(super) fn selection_of(&self, requirement: &IndexRequirement) -> Selection {
         let operator = match &requirement.test {
             IndexTest::In(values) => Operator::In(values.to_vec()),
             IndexTest::StartsWith(prefix) => Operator::StartsWith(prefix.clone()),

@@ -161,6 +161,11 @@ impl CompactSelection {
         }
     }
 
+    /// The expression, if the selection has one.
+    pub fn cel(&self) -> Option<&Arc<CelFilter>> {
+        self.cel.as_ref()
+    }
+
     /// The selection without its CEL expression.
     pub(super) fn without_cel(self) -> CompactSelection {
         CompactSelection { cel: None, ..self }
@@ -173,7 +178,9 @@ impl CompactSelection {
 
     /// Memory on the heap, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.text.len() + size_of_val(&*self.codes) + self.shard.as_ref().map_or(0, |shard| shard.held_bytes())
+        let shard = self.shard.as_ref().map_or(0, |shard| shard.held_bytes());
+        let cel = self.cel.as_ref().map_or(0, |cel| cel.held_bytes());
+        self.text.len() + size_of_val(&*self.codes) + shard + cel
     }
 }
 
@@ -307,6 +314,13 @@ impl SortedValues for Set<'_> {
 
 impl Selects for CompactSelection {
     fn selects(&self, object: &Object) -> bool {
+        self.meets_requirements(object) && self.cel.as_ref().is_none_or(|cel| cel.selects(object))
+    }
+}
+
+impl CompactSelection {
+    /// Whether the object has what the selection requires, apart from its expression.
+    pub fn meets_requirements(&self, object: &Object) -> bool {
         let mut reader = Reader { text: &self.text, codes: self.codes.iter(), begin: 0 };
         if self.has_namespace && reader.text() != object.namespace() {
             return false;
@@ -334,6 +348,6 @@ impl Selects for CompactSelection {
                 return false;
             }
         }
-        self.cel.as_ref().is_none_or(|cel| cel.selects(object))
+        true
     }
 }

@@ -28,7 +28,7 @@ pub mod token;
 pub mod work;
 
 pub use crate::cel::TimeLimit;
-pub use cel_filter::{CelFilter, FailedObjects, OverCost, UnusableExpression};
+pub use cel_filter::{BYTES_OF_LONG_EVALUATION, CelFilter, EventTest, FailedObjects, OverCost, UnusableExpression};
 pub use compact::{CompactSelection, Selects};
 pub use explain::Explanation;
 pub use facets::{Facet, FacetField, SelectedObjects};

@@ -1,5 +1,6 @@
 //! The selection of a request: namespace, labels, fields, shard, CEL expression.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -95,6 +96,18 @@ impl Selection {
 }
 
 impl Selection {
+    /// The selection with the requirements that an object must meet if the expression is true for it, apart from objects
+    /// with unknown values of a field.
+    pub fn with_requirements_of_cel(&self) -> Cow<'_, Selection> {
+        let Some(cel) = &self.cel else { return Cow::Borrowed(self) };
+        let mut selection = self.clone();
+        for Selection { labels, fields, .. } in cel.requirements() {
+            selection.labels.requirements.extend(labels.requirements);
+            selection.fields.extend(fields);
+        }
+        Cow::Owned(selection)
+    }
+
     /// The selection with as few requirements as possible. A client may repeat a requirement thousands of times, and
     /// each one takes memory, and time in planning and comparison.
     #[must_use]

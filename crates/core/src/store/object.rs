@@ -301,7 +301,7 @@ impl Object {
     }
 
     /// Whether the values of some field are unknown.
-    pub(super) fn has_unknown_values(&self) -> bool {
+    pub fn has_unknown_values(&self) -> bool {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields().any(|(field, _)| field.of_unknown().is_some()),
             LabelKeys::Own => {

@@ -8,6 +8,8 @@ pub mod subscription_index;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
+
 use crate::query::Selects;
 use crate::store::{Change, Object};
 
@@ -35,13 +37,28 @@ impl Transition {
 
 /// The event of `change` for `selection`; `None` if the object was selected neither before nor after the change.
 pub fn transition(selection: &impl Selects, change: &Change) -> Option<Transition> {
-    let selected = |object: &&Object| selection.selects(object);
-    let before = change.before.as_ref().filter(selected);
-    let after = change.after.as_ref().filter(selected);
-    match (before, after) {
-        (None, Some(after)) => Some(Transition::Added(after.clone())),
-        (Some(_), Some(after)) => Some(Transition::Modified(after.clone())),
-        (Some(before), None) => Some(Transition::Deleted(before.clone())),
-        (None, None) => None,
+    match try_transition(change, |object| Ok::<_, Infallible>(selection.selects(object))) {
+        Ok(transition) => transition,
+        Err(never) => match never {},
     }
+}
+
+/// Like [`transition`], where `selects` decides whether an object is selected.
+///
+/// # Errors
+/// The first error of `selects`.
+pub fn try_transition<Problem>(
+    change: &Change,
+    mut selects: impl FnMut(&Object) -> Result<bool, Problem>,
+) -> Result<Option<Transition>, Problem> {
+    let mut selected = |object: &Option<Object>| match object {
+        Some(object) => Ok(selects(object)?.then(|| object.clone())),
+        None => Ok(None),
+    };
+    Ok(match (selected(&change.before)?, selected(&change.after)?) {
+        (None, Some(after)) => Some(Transition::Added(after)),
+        (Some(_), Some(after)) => Some(Transition::Modified(after)),
+        (Some(before), None) => Some(Transition::Deleted(before)),
+        (None, None) => None,
+    })
 }

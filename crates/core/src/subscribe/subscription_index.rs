@@ -162,6 +162,8 @@ pub struct StoredKeys {
     map: Map,
     /// The hashes under which the subscription is stored in that map. Empty if this part of the index is a single list.
     texts: Box<[u64]>,
+    /// Whether it is also in [`SubscriptionIndex::unknown`].
+    takes_unknown: bool,
 }
 
 /// A part of [`SubscriptionIndex`], in which a subscription is stored.
@@ -217,6 +219,9 @@ pub struct SubscriptionIndex {
     namespace_shards: ByHash,
     /// Subscriptions that are candidates for every change.
     rest: Subscribers,
+    /// Those with an expression: candidates also for changes of objects with unknown values of a field. The expression
+    /// reads the object itself, so it can be true for them.
+    unknown: Subscribers,
 }
 
 /// Subscriptions that need a value of a field.
@@ -357,13 +362,19 @@ impl SubscriptionIndex {
     /// Adds a subscription, and returns its entries, which [`SubscriptionIndex::remove`] needs. After that call, the
     /// number can be used again.
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
-        let stored = self.keys_of(selection);
+        let stored = self.keys_of(&selection.with_requirements_of_cel(), selection.cel.is_some());
+        if stored.takes_unknown {
+            self.unknown.insert(id);
+        }
         self.change_lists(&stored, |subscribers| subscribers.insert(id));
         stored
     }
 
     /// Removes a subscription from the lists that it is in.
     pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
+        if stored.takes_unknown {
+            self.unknown.remove(id);
+        }
         self.change_lists(stored, |subscribers| subscribers.remove(id));
         self.sweep(stored);
     }
@@ -373,7 +384,7 @@ impl SubscriptionIndex {
     }
 
     /// The entries of a subscription in the index: its narrowest property, with texts replaced by their hashes.
-    fn keys_of(&self, selection: &Selection) -> StoredKeys {
+    fn keys_of(&self, selection: &Selection, takes_unknown: bool) -> StoredKeys {
         let hashes = |texts: &[String]| {
             let mut hashes: Vec<u64> = texts.iter().map(|text| self.hash(text)).collect();
             hashes.sort_unstable();
@@ -397,7 +408,7 @@ impl SubscriptionIndex {
             IndexKey::Shard(shard) => (Map::Shards(shard.key()), hash_ranges::covering(shard.ranges())),
             IndexKey::Rest => (Map::Rest, [].into()),
         };
-        StoredKeys { map, texts }
+        StoredKeys { map, texts, takes_unknown }
     }
 
     /// Applies `change` to each list in which a subscription is stored. Creates missing lists.
@@ -472,6 +483,9 @@ impl SubscriptionIndex {
     pub fn candidates(&self, change: &Change, touched: &mut Candidates) {
         touched.extend(&self.rest);
         let (before, after) = (change.before.as_ref(), change.after.as_ref());
+        if !self.unknown.is_empty() && before.into_iter().chain(after).any(Object::has_unknown_values) {
+            touched.extend(&self.unknown);
+        }
         // The name and the namespace of an object never change.
         if let Some(object) = after.or(before) {
             self.extend(touched, &self.names, object.name());

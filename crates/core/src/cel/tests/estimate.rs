@@ -79,8 +79,11 @@ fn an_evaluation_of_an_object_within_the_sizes_costs_at_most_the_estimate() {
 
 #[test]
 fn paths_that_no_index_has_are_named() {
-    let indexed =
-        Indexed { paths: vec![IndexedPath::parse(".spec.color", IndexedKind::Text).unwrap()], is_namespaced: true };
+    let indexed = Indexed {
+        paths: vec![IndexedPath::parse(".spec.color", IndexedKind::Text).unwrap()],
+        is_namespaced: true,
+        ..Indexed::default()
+    };
     let cases: [(&str, &[&str]); 5] = [
         ("self.spec.color == 'red' && self.metadata.name == 'a' && self.metadata.labels['a'] == 'b'", &[]),
         ("self.spec.size > 1 || has(self.spec.size)", &["$.spec.size"]),

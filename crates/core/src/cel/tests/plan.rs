@@ -27,7 +27,7 @@ fn indexed(has_lists: bool) -> Indexed {
         path(".spec.must", IndexedKind::Text),
     ];
     let paths = paths.into_iter().map(|path| if has_lists { path.with_lists() } else { path }).collect();
-    Indexed { paths, is_namespaced: true }
+    Indexed { paths, is_namespaced: true, lacks_labels: false }
 }
 
 /// A schema to which the random objects conform.

@@ -11,11 +11,13 @@ use super::names;
 use crate::builtin;
 use crate::cel::{CelProgram, CelType};
 use crate::crd::Crd;
-use crate::extract::Extractor;
+use crate::extract::{Extractor, Prune};
 use crate::model::Version;
-use crate::query::{CelFilter, Listing, Selection, State};
+use crate::query::{CelFilter, EventTest, Listing, Selection, State};
 use crate::selector::LabelSelector;
-use crate::store::{HistoryLimits, Store};
+use crate::store::{HistoryLimits, IndexLimits, Object, Store};
+use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
+use crate::subscribe::try_transition;
 
 /// The extractor of shirts. `is_nullable`: whether members of spec can be null by the schema.
 fn extractor(is_nullable: bool) -> Extractor {
@@ -128,7 +130,7 @@ proptest! {
             }
         }
         expected.sort();
-        let filter = Arc::new(CelFilter::new(&expression, &extractor, true).unwrap());
+        let filter = Arc::new(CelFilter::new(&expression, &extractor, true, None).unwrap());
         let selection = Selection {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::parse(labels).unwrap(),
@@ -185,13 +187,13 @@ fn expressions_over_built_in_kinds_have_the_types_of_their_schemas() {
         (&unknown, "self.spec.anything == 1", ""),
     ];
     for (extractor, expression, expected) in cases {
-        let message = CelFilter::new(expression, extractor, true).err().map(|error| error.to_string());
+        let message = CelFilter::new(expression, extractor, true, None).err().map(|error| error.to_string());
         let message = message.unwrap_or_default();
         let found = message.lines().next().unwrap_or_default();
         assert_eq!(found.trim_start_matches("ERROR: <input>:"), expected, "{expression}");
     }
-    let prune = crate::extract::Prune::new([".status"]).unwrap();
-    let pruned = CelFilter::new("self.spec.nodename == 'a'", &pod.pruned(&prune), true);
+    let prune = Arc::new(Prune::new([".status"]).unwrap());
+    let pruned = CelFilter::new("self.spec.nodename == 'a'", &pod.pruned(&prune), true, Some(&prune));
     assert!(pruned.is_ok(), "the schema names what a View hides: {pruned:?}");
 }
 
@@ -200,9 +202,105 @@ fn an_expression_that_is_estimated_to_cost_too_much_is_rejected_unless_the_index
     let extractor = extractor(false);
     let nested = "self.spec.color.split('').all(a, self.spec.color.split('').all(b, self.spec.color.split('').all(c, \
                   a < b && b < c && c < a)))";
-    let error = CelFilter::new(nested, &extractor, true).unwrap_err().to_string();
+    let error = CelFilter::new(nested, &extractor, true, None).unwrap_err().to_string();
     assert!(error.starts_with("the estimated cost of self.spec.color.split('').all(a, self.sp... is "), "{error}");
     assert!(error.contains(" for an object, above the limit of 1000000"), "{error}");
     let indexed = vec!["self.spec.color == 'blue'"; 300].join(" || ");
-    assert!(CelFilter::new(&indexed, &extractor, true).is_ok());
+    assert!(CelFilter::new(&indexed, &extractor, true, None).is_ok());
+}
+
+proptest! {
+    /// Changes reach the watches whose expression they concern, also those of objects with more values than the index
+    /// stores, and are the events of an evaluation before and after.
+    #[test]
+    fn watches_with_expressions_receive_their_events(
+        objects in objects(),
+        names in collection::vec(0..3u32, 20),
+        expression in expressions(),
+        has_few_values in any::<bool>(),
+    ) {
+        let extractor = extractor(false);
+        let values = if has_few_values { 0 } else { 16 };
+        let mut store = Store::new(HistoryLimits::default())
+            .with_integers(extractor.integers().collect())
+            .indexing(IndexLimits { values, ..IndexLimits::default() });
+        store.replace(&[], Version::new(1));
+        for ((number, mut object), name) in (2u64..).zip(objects).zip(names) {
+            object["metadata"]["name"] = format!("n{name}").into();
+            if let Some(spec) = object["spec"].as_object_mut() {
+                spec.retain(|_, value| !value.is_null());
+            }
+            object["metadata"]["resourceVersion"] = number.to_string().into();
+            store.apply(&extractor.extract(Bytes::from(object.to_string())).unwrap());
+        }
+        let filter = Arc::new(CelFilter::new(&expression, &extractor, true, None).unwrap());
+        let selection = Selection { cel: Some(filter.clone()), ..Selection::default() };
+        let mut routes = SubscriptionIndex::default();
+        let stored = routes.insert(7, &selection);
+        let program = CelProgram::compile(&expression, &CelType::Dyn).unwrap();
+        let snapshot = store.snapshot();
+        let cursor = snapshot.since(Version::new(1)).unwrap();
+        for change in snapshot.changes(cursor).unwrap() {
+            let naive = |object: &Object| Ok::<_, ()>(program.evaluate(&object.json(), u64::MAX).result == Ok(true));
+            let expected = try_transition(change, naive).unwrap();
+            let tested = |object: &Object| match filter.test_event(object, true) {
+                EventTest::Tested { is_selected, .. } => Ok(is_selected),
+                other => Err(other),
+            };
+            prop_assert_eq!(&try_transition(change, tested).unwrap(), &expected, "{}", expression);
+            let mut touched = Candidates::default();
+            routes.candidates(change, &mut touched);
+            prop_assert!(expected.is_none() || touched.ids() == [7], "{} is a candidate of {:?}", expression, change);
+        }
+        routes.remove(7, &stored);
+        prop_assert_eq!(format!("{routes:?}"), format!("{:?}", SubscriptionIndex::default()));
+    }
+}
+
+#[test]
+fn watches_are_found_by_the_part_of_an_expression_that_an_index_answers() {
+    let extractor = extractor(false);
+    for (expression, is_found) in [
+        ("self.spec.color == 'blue' && self.spec.size + 1 > 3", true),
+        ("self.metadata.name == 'n1' && self.spec.size + 1 > 3", true),
+        ("self.metadata.labels.app == 'shop'", true),
+        ("self.spec.size >= 5", true),
+        ("self.spec.size + 1 > 3", false),
+        ("self.spec.color == 'blue' || self.spec.size == 1", false),
+    ] {
+        let cel = Some(Arc::new(CelFilter::new(expression, &extractor, true, None).unwrap()));
+        let mut routes = SubscriptionIndex::default();
+        routes.insert(1, &Selection { cel, ..Selection::default() });
+        assert_eq!(routes.unanchored() == 0, is_found, "{expression}");
+    }
+}
+
+/// The index has all labels, and a View that hides some of them must not use it for any.
+#[test]
+fn labels_are_not_planned_where_a_view_hides_some() {
+    let extractor = extractor(false);
+    let hidden = Arc::new(Prune::with_kept([".spec.color", ".metadata.labels.shown"], []).unwrap());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    for (number, labels) in [(2, json!({"shown": "a", "app": "shop"})), (3, json!({"shown": "a"})), (4, json!({}))] {
+        let object = json!({
+            "metadata": {"name": format!("n{number}"), "namespace": "a", "labels": labels, "resourceVersion": number.to_string()},
+            "spec": {"color": "blue"},
+        });
+        store.apply(&extractor.extract(Bytes::from(object.to_string())).unwrap());
+    }
+    for (expression, expected, failed) in [
+        ("self.metadata.labels.app == 'shop'", &[][..], 3),
+        ("'app' in self.metadata.labels", &[], 0),
+        ("has(self.metadata.labels.app)", &[], 0),
+        ("!('app' in self.metadata.labels)", &["a/n2", "a/n3", "a/n4"], 0),
+        ("self.metadata.labels.shown == 'a'", &["a/n2", "a/n3"], 1),
+        ("self.metadata.name == 'n2' && self.spec.color == 'blue'", &["a/n2"], 0),
+    ] {
+        let cel = Arc::new(CelFilter::new(expression, &extractor.pruned(&hidden), true, Some(&hidden)).unwrap());
+        let selection = Selection { cel: Some(cel.clone()), ..Selection::default() };
+        let found = names(Listing::new(State::current(store.snapshot()), &selection, None));
+        assert_eq!(found, expected, "{expression}");
+        assert_eq!(cel.result().unwrap().map_or(0, |failed| failed.count), failed, "{expression}");
+    }
 }
