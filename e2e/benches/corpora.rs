@@ -1,12 +1,13 @@
 //! The rows fed by the generator at the size of the corpora: memory, relist, the first list, updates.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use e2e::accounting;
 use e2e::corpus::Text;
-use e2e::generator::Corpus;
+use e2e::corpus::shirts::Shirts;
 use e2e::generator::child::Child;
+use e2e::generator::{Beside, Corpus, copied};
 use serde_json::Value;
 
 use super::load::{Requests, Side};
@@ -39,7 +40,12 @@ pub(crate) struct Fed {
 impl Fed {
     /// Starts both and waits until fieldcache has everything and is at rest.
     pub(crate) async fn start(corpus: Corpus, offered: Offered) -> Result<Fed> {
-        let generator = Child::start(&generator_program()?, &corpus, 0).await?;
+        Fed::with_copies(corpus, 0, offered).await
+    }
+
+    /// Like [`Fed::start`], with copies of the corpus in other resources.
+    async fn with_copies(corpus: Corpus, copies: usize, offered: Offered) -> Result<Fed> {
+        let generator = Child::start(&generator_program()?, &corpus, Beside { small: 0, copies }).await?;
         let mut source = vec!["--server".to_owned(), generator.endpoint().base().to_owned()];
         if offered.self_check {
             // The generator knows no metadata: a check in the middle of a row would read the whole corpus again.
@@ -107,6 +113,10 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         }
         if options.wants(&["ingest"]) {
             let measured = ingest(&fed, name, report).await;
+            report.unless_failed("ingest", measured);
+        }
+        if let (true, true, Corpus::Shirts(shirts)) = (is_varied, options.wants(&["ingest"]), &fed.corpus) {
+            let measured = several(shirts, offered, report).await;
             report.unless_failed("ingest", measured);
         }
         // A quick run has only two sizes.
@@ -186,6 +196,56 @@ async fn ingest(fed: &Fed, name: &str, report: &mut Report) -> Result<()> {
         line.target("≥ 25,000 events/s per core", a_core >= 25_000.0)
             .figure("eventsPerCoreSecond", a_core)
             .figure("cpuMicrosPerEvent", micros(each)),
+    );
+    Ok(())
+}
+
+/// The number of resources that change at once.
+const RESOURCES: u64 = 4;
+
+/// Updates of one resource, and of several at once with as many objects together. One thread of fieldcache reads all
+/// resources; if it limits ingestion, both take the same time.
+async fn several(shirts: &Shirts, offered: Offered, report: &mut Report) -> Result<()> {
+    let mut rates = Vec::new();
+    for resources in [1, RESOURCES] {
+        let corpus = Shirts { count: shirts.count / resources, ..shirts.clone() };
+        let copies = usize::try_from(resources - 1)?;
+        let fed = Fed::with_copies(Corpus::Shirts(corpus.clone()), copies, offered).await?;
+        let paths: Vec<String> =
+            (0..copies).map(|copy| copied(&corpus, copy).everywhere()).chain([corpus.everywhere()]).collect();
+        for path in &paths {
+            fed.own.synced(path, corpus.count).await?;
+        }
+        let process = fed.own.process();
+        let before = accounting::settled(process, QUIET, PATIENCE).await?;
+        let version = fed.generator.burst(corpus.count).await?;
+        let began = Instant::now();
+        for path in &paths {
+            fed.own.shows(path, version).await?;
+        }
+        let lasted = began.elapsed();
+        let used = accounting::settled(process, QUIET, PATIENCE).await?.saturating_sub(before);
+        rates.push((corpus.count * resources, lasted, used));
+    }
+    let rate = |(events, lasted, _): &(u64, Duration, Duration)| ratio(*events as f64, lasted.as_secs_f64());
+    let cores = |(_, lasted, used): &(u64, Duration, Duration)| ratio(used.as_secs_f64(), lasted.as_secs_f64());
+    let [one, all] = &rates[..] else { anyhow::bail!("two measurements were expected") };
+    let line = Line::new(
+        "ingest",
+        format!("(i) varied, updates until they are visible: of one resource, of {RESOURCES} at once"),
+        format!(
+            "{}/s in {:.2} cores, {}/s in {:.2} cores",
+            number(rate(one)),
+            cores(one),
+            number(rate(all)),
+            cores(all)
+        ),
+    );
+    report.add(
+        line.figure("eventsPerSecondOfOne", rate(one))
+            .figure("eventsPerSecondOfAll", rate(all))
+            .figure("coresOfOne", cores(one))
+            .figure("coresOfAll", cores(all)),
     );
     Ok(())
 }

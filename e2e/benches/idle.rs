@@ -7,7 +7,7 @@ use e2e::accounting;
 use e2e::corpus::shirts::Shirts;
 use e2e::generator::child::Child;
 use e2e::generator::documents::small_plural;
-use e2e::generator::{Corpus, SMALL_GROUP};
+use e2e::generator::{Beside, Corpus, SMALL_GROUP};
 use tokio::time::interval;
 
 use super::options::Options;
@@ -26,7 +26,7 @@ const LASTING: Duration = Duration::from_secs(20);
 /// Starts a generator with many small resources and fieldcache with all of them cached for good.
 pub(crate) async fn start(offered: Offered) -> Result<(Child, Own)> {
     let corpus = Corpus::Shirts(Shirts { count: 1_000, ..Shirts::default() });
-    let generator = Child::start(&generator_program()?, &corpus, RESOURCES).await?;
+    let generator = Child::start(&generator_program()?, &corpus, Beside { small: RESOURCES, copies: 0 }).await?;
     let mut source = vec!["--server".to_owned(), generator.endpoint().base().to_owned()];
     for index in 0..RESOURCES {
         source.extend(["--resource".to_owned(), format!("{}.v1.{SMALL_GROUP}", small_plural(index))]);

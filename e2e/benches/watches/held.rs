@@ -6,8 +6,8 @@ use anyhow::Result;
 use e2e::accounting;
 use e2e::certificates::Authority;
 use e2e::corpus::shirts::Shirts;
-use e2e::generator::Corpus;
 use e2e::generator::child::Child;
+use e2e::generator::{Beside, Corpus};
 use e2e::http::Protocol;
 use e2e::run_directory::RunDirectory;
 
@@ -48,7 +48,7 @@ impl Secured {
     /// Starts both and waits until fieldcache has everything.
     pub(crate) async fn start(options: &Options, offered: Offered, count: u64) -> Result<Secured> {
         let corpus = Shirts { count, ..options.shirts() };
-        let generator = Child::start(&generator_program()?, &Corpus::Shirts(corpus.clone()), 0).await?;
+        let generator = Child::start(&generator_program()?, &Corpus::Shirts(corpus.clone()), Beside::default()).await?;
         let directory = RunDirectory::create("bench-tls")?;
         let authority = Authority::create("bench")?;
         let identity = authority.server("fieldcache", &[])?;
@@ -69,7 +69,7 @@ impl Secured {
 /// All lines of the row.
 pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report) -> Result<()> {
     let corpus = Shirts { count: SHARED, ..options.shirts() };
-    let generator = Child::start(&generator_program()?, &Corpus::Shirts(corpus.clone()), 0).await?;
+    let generator = Child::start(&generator_program()?, &Corpus::Shirts(corpus.clone()), Beside::default()).await?;
     let source = ["--server".to_owned(), generator.endpoint().base().to_owned()];
     let own = Own::start(&source, offered, None).await?;
     own.synced(&corpus.everywhere(), corpus.count).await?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use http::Method;
 use serde_json::Value;
 
-use super::Corpus;
+use super::{Beside, Corpus};
 use crate::corpus::Text;
 use crate::http::{Client, Endpoint, Request};
 use crate::process::{Invocation, Process};
@@ -36,11 +36,11 @@ pub struct Program {
 }
 
 impl Child {
-    /// Starts one that holds `corpus` and `small` further resources, and waits until its bytes are prepared.
+    /// Starts one that holds `corpus` and the resources besides it, and waits until its bytes are prepared.
     ///
     /// # Errors
     /// When it ends or is not ready in time; with its words.
-    pub async fn start(program: &Program, corpus: &Corpus, small: usize) -> Result<Child> {
+    pub async fn start(program: &Program, corpus: &Corpus, beside: Beside) -> Result<Child> {
         let mut arguments = match corpus {
             Corpus::Shirts(shirts) => {
                 let text = match shirts.text {
@@ -55,7 +55,11 @@ impl Child {
             Corpus::Shirts(shirts) => shirts.seed,
             Corpus::Pods(pods) => pods.seed,
         };
-        for (flag, number) in [("--objects", corpus.count()), ("--seed", seed), ("--small", small as u64)] {
+        let mut numbers = vec![("--objects", corpus.count()), ("--seed", seed), ("--small", beside.small as u64)];
+        if beside.copies > 0 {
+            numbers.push(("--copies", beside.copies as u64));
+        }
+        for (flag, number) in numbers {
             arguments.extend([flag.to_owned(), number.to_string()]);
         }
         Child::run(program, arguments).await

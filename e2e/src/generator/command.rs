@@ -7,14 +7,14 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tokio::net::TcpListener;
 
-use super::{Corpus, Generator, bare, serve, streams};
+use super::{Beside, Corpus, Generator, bare, serve, streams};
 use crate::corpus::pods::Pods;
 use crate::corpus::shirts::Shirts;
 use crate::http::{Endpoint, Request};
 
 /// What to type.
 pub const USAGE: &str = "\
-usage: generator shirts|pods [--objects N] [--seed N] [--text varied|repeated] [--small N]
+usage: generator shirts|pods [--objects N] [--seed N] [--text varied|repeated] [--small N] [--copies N]
        generator bytes --from URL
        generator streams
 
@@ -27,6 +27,7 @@ A load source for benchmarks: serves a corpus on a loopback port (plain HTTP) to
   GET  /generator/state                    what is going on
 
   --small N     N further small custom resources with a few objects each
+  --copies N    N further resources like the shirts, which a burst changes too
   bytes         a bare HTTP server of whatever URL answers now
   streams       a bare HTTP/2 server whose every GET stays open; what is sent with POST is written to all of them";
 
@@ -56,7 +57,7 @@ pub async fn run(arguments: impl IntoIterator<Item = String>) -> Result<()> {
         "pods" => Corpus::Pods(Pods::default()),
         other => bail!("{other:?} is no corpus\n{USAGE}"),
     };
-    let mut small = 0;
+    let mut beside = Beside::default();
     while let Some(flag) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{flag} needs a value"))?;
         let number = || value.parse::<u64>().with_context(|| format!("{flag} {value}"));
@@ -66,12 +67,13 @@ pub async fn run(arguments: impl IntoIterator<Item = String>) -> Result<()> {
             }
             ("--seed", Corpus::Shirts(Shirts { seed, .. }) | Corpus::Pods(Pods { seed, .. })) => *seed = number()?,
             ("--text", Corpus::Shirts(shirts)) => shirts.text = value.parse()?,
-            ("--small", _) => small = usize::try_from(number()?)?,
+            ("--small", _) => beside.small = usize::try_from(number()?)?,
+            ("--copies", Corpus::Shirts(_)) => beside.copies = usize::try_from(number()?)?,
             _ => bail!("unknown argument {flag}\n{USAGE}"),
         }
     }
     let started = Instant::now();
-    let generator = Arc::new(Generator::prepare(&corpus, small)?);
+    let generator = Arc::new(Generator::prepare(&corpus, beside)?);
     writeln!(
         output,
         "generator at http://{address} with {} objects, made in {:.1} s",

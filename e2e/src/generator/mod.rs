@@ -73,11 +73,28 @@ impl Corpus {
     }
 }
 
+/// Resources besides that of the corpus.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Small custom resources with a few objects each, which do not change.
+    pub small: usize,
+    /// Resources like that of the shirts, with as many objects each, in groups of their own. A burst changes them too.
+    pub copies: usize,
+}
+
+/// The group of a copy of the shirts.
+#[must_use]
+pub fn copied(shirts: &Shirts, copy: usize) -> Shirts {
+    Shirts { group: format!("copy{copy}.{}", shirts.group), ..shirts.clone() }
+}
+
 /// A whole generator, filled.
 #[derive(Debug)]
 pub struct Generator {
     /// The corpus' resource, which is the one that commands are about.
     pub main: Arc<Source>,
+    /// The resources that a burst changes: the main one, and its copies.
+    pub bursting: Vec<Arc<Source>>,
     /// All resources, by the path that lists them.
     pub resources: Vec<(String, Arc<Source>)>,
     /// Responses of `/api` and `/apis`.
@@ -85,11 +102,12 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Prepares the corpus and `small` further resources with a few objects each.
+    /// Prepares the corpus and the resources besides it.
     ///
     /// # Errors
     /// When an object cannot be written as JSON.
-    pub fn prepare(corpus: &Corpus, small: usize) -> Result<Generator> {
+    pub fn prepare(corpus: &Corpus, beside: Beside) -> Result<Generator> {
+        let small = beside.small;
         let (objects, change, list_kind) = match corpus {
             Corpus::Shirts(shirts) => {
                 (prepare(shirts.count, |index| shirts.stored(index))?, Change::SHIRT, "ShirtList")
@@ -103,6 +121,16 @@ impl Generator {
         }
         definitions.extend((0..small).map(documents::small_definition));
         let mut resources = vec![(corpus.everywhere(), main.clone())];
+        let mut bursting = vec![main.clone()];
+        if let Corpus::Shirts(shirts) = corpus {
+            for copy in (0..beside.copies).map(|copy| copied(shirts, copy)) {
+                let objects = prepare(copy.count, |index| copy.stored(index))?;
+                let source = Arc::new(Source::new(objects, Some(Change::SHIRT), "ShirtList"));
+                definitions.push(copy.definition());
+                bursting.push(source.clone());
+                resources.push((copy.everywhere(), source));
+            }
+        }
         for index in 0..small {
             let objects = prepare(SMALL_OBJECTS as u64, |object| documents::small_object(index, object))?;
             let path = format!("/apis/{SMALL_GROUP}/v1/{}", documents::small_plural(index));
@@ -113,6 +141,6 @@ impl Generator {
         })?;
         resources.push((DEFINITIONS.to_owned(), Arc::new(Source::new(served, None, "CustomResourceDefinitionList"))));
         let discovery = documents::Discovery::new(matches!(corpus, Corpus::Pods(_)), &definitions);
-        Ok(Generator { main, resources, discovery })
+        Ok(Generator { main, bursting, resources, discovery })
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use futures::future::{join_all, try_join_all};
 use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{Method, Response, StatusCode};
@@ -101,16 +102,19 @@ async fn command(generator: &Arc<Generator>, path: &str, number: impl Fn(&str) -
             let events = number("events").context("burst needs events=N")? as u64;
             // Readied before the answer, sent after it: the asker starts its clock in between.
             let (readied, ready) = tokio::sync::oneshot::channel();
+            let sources = generator.bursting.clone();
             tokio::spawn(async move {
-                let burst = match main.ready_burst(events).await {
-                    Ok(burst) => burst,
+                let bursts = match try_join_all(sources.iter().map(|source| source.ready_burst(events))).await {
+                    Ok(bursts) => bursts,
                     Err(error) => {
                         let _ = readied.send(Err(error));
                         return;
                     }
                 };
-                let _ = readied.send(Ok(burst.version));
-                main.send_all(burst).await;
+                // Bursts come alone, so all resources have the same version.
+                let _ = readied.send(Ok(bursts.last().map(|burst| burst.version).unwrap_or_default()));
+                let sending = sources.iter().zip(bursts).map(|(source, burst)| source.send_all(burst));
+                join_all(sending).await;
             });
             let version = ready.await.context("the task of the burst ended")??;
             Ok(json!({ "events": events, "version": version }))

@@ -9,7 +9,7 @@ use e2e::corpus::shirts::Shirts;
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
 use e2e::generator::objects::{Change, prepare};
-use e2e::generator::{Corpus, Generator, serve};
+use e2e::generator::{Beside, Corpus, Generator, serve};
 use e2e::http::{Client, Endpoint, Lines, Next, Request};
 use e2e::process::{Invocation, Process};
 use e2e::run_directory::RunDirectory;
@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// A generator in this process, for as long as the runtime of the test lives.
 async fn shirts(count: u64) -> Result<(Shirts, Client, String)> {
     let shirts = Shirts { count, ..Shirts::default() };
-    let generator = Arc::new(Generator::prepare(&Corpus::Shirts(shirts.clone()), 2)?);
+    let generator = Arc::new(Generator::prepare(&Corpus::Shirts(shirts.clone()), Beside { small: 2, copies: 0 })?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}", listener.local_addr()?);
     let main = generator.main.clone();
