@@ -262,7 +262,8 @@ impl CelType {
     }
 
     /// A type for the values of both types; `None` if neither accepts the other. Dynamic if one of them is, and the
-    /// other type if one is null. Bounds of strings and lists are those of the larger type.
+    /// other type if one is null. Bounds of strings and lists suit both types; the bound of a map is that of the first
+    /// one.
     pub(super) fn join(&self, other: &CelType) -> Option<CelType> {
         match (self, other) {
             (CelType::Dyn, _) | (_, CelType::Dyn) => Some(CelType::Dyn),
