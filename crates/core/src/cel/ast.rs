@@ -189,12 +189,13 @@ impl Ast {
         &mut self.nodes[id.index()]
     }
 
+    /// The expression of a node.
     pub(super) fn expr(&self, id: ExprId) -> &Expr {
         &self.node(id).expr
     }
 
-    /// The numbers of all nodes, in ascending order. A node has a larger number than the nodes below it, except that
-    /// operands which join a chain of `&&` or `||` later have larger numbers than the chain.
+    /// The numbers of all nodes, in ascending order. A node has a larger number than the nodes below it. The only
+    /// exception is a chain of `&&` or `||`: its third and later operands have larger numbers.
     pub(super) fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
         (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(ExprId)
     }

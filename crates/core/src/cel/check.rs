@@ -687,6 +687,7 @@ fn bounded_list(element: CelType, like: &CelType) -> CelType {
     CelType::list(element, most_of(like))
 }
 
+/// The type of a literal.
 fn literal_type(literal: &CelLiteral) -> CelType {
     match literal {
         CelLiteral::Null => CelType::Null,

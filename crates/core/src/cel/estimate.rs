@@ -78,6 +78,7 @@ pub(super) fn check(program: &CelProgram, limit: u64) -> Result<u64, TooExpensiv
 }
 
 impl Estimator<'_> {
+    /// The syntax tree of the program.
     fn ast(&self) -> &Ast {
         &self.program.ast
     }
@@ -354,8 +355,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The path from the object to the value of an expression; `None` if the expression is not a chain of selections
-    /// and literal keys from `self` or from a variable with a path.
+    /// The path from the object to the value of an expression. `None` unless the expression starts at `self`, or at a
+    /// variable with a path, and has only selections and literal keys.
     fn steps(&self, id: ExprId) -> Option<Vec<Step>> {
         match self.program.ast.expr(id) {
             Expr::Name(_) => match &self.program.checked[id.index()].meaning {

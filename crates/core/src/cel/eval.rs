@@ -41,6 +41,7 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
+    /// An evaluation of the tree `ast`, which was checked, for the object. `meter` has the limits.
     pub(super) fn new(
         ast: &'a Ast,
         checked: &'a [CheckedNode],
@@ -405,6 +406,7 @@ impl<'a> Evaluator<'a> {
                 Some(filter) => self.boolean(filter),
                 None => Ok(true),
             };
+            // `all` and `exists` end when an element decides, and note the first error. The other macros fail at once.
             match (kind, is_chosen) {
                 (_, Err(Failure::Over)) => return Err(Failure::Over),
                 (FoldKind::All, Ok(false)) => return Ok(CelValue::Bool(false)),
@@ -429,6 +431,7 @@ impl<'a> Evaluator<'a> {
                     };
                     match kind {
                         FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
+                        // The result is a map, whose entries are added to the new map.
                         FoldKind::TransformMapEntry => {
                             let CelValue::Map(map) = value else { return no_overload() };
                             let count = map.count(&mut self.meter)?;
@@ -555,6 +558,7 @@ fn key_text(key: &CelValue<'_>) -> String {
     }
 }
 
+/// The value of a literal.
 fn literal_value(literal: &CelLiteral) -> CelValue<'_> {
     match literal {
         CelLiteral::Null => CelValue::Null,

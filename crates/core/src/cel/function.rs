@@ -110,7 +110,7 @@ pub(super) enum Function {
     Major,
     Minor,
     Patch,
-    /// `format.named(name)`.
+    /// `format.named(name)`: the format of a name that is an argument.
     FormatNamed,
     /// A function without arguments that returns the format of this name, such as `format.dns1123Label()`.
     FormatOf(&'static str),

@@ -164,8 +164,8 @@ impl CelProgram {
         estimate::unindexed(self, indexed, most)
     }
 
-    /// Bounds of the objects for which the expression is true, and of those for which it is false, as sets that an
-    /// index of these paths can find.
+    /// Bounds of the objects for which the expression is true, and of those for which it is false. The bounds are sets
+    /// that an index of these paths can find.
     pub fn analyze(&self, indexed: &Indexed) -> Plan {
         plan::analyze(self, indexed)
     }

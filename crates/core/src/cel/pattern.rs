@@ -204,6 +204,7 @@ impl ast::Visitor for Classes {
     type Output = usize;
     type Err = String;
 
+    /// Fails if the pattern has too many classes by name, or if it ignores case and has too large classes.
     fn finish(self) -> Result<usize, String> {
         let characters = self.named.saturating_mul(NAMED_CHARACTERS).saturating_add(self.characters);
         match self {

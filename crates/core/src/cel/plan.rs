@@ -1,9 +1,10 @@
 //! Which objects an index can find for an expression.
 //!
-//! An expression is true, false or an error for each object. [`Plan`] bounds the objects for which it is true, and
-//! those for which it is false, from below and from above by sets that an index can find. The objects between the two
-//! bounds must be evaluated. Bounds for true alone do not suffice: `!e` is true where `e` is false, and where `e` is an
-//! error, so is `!e`. `a && b` is false where one operand is false, even if the other one is an error.
+//! An expression is true, false or an error for each object. A [`Plan`] bounds two sets: the objects for which it is
+//! true, and the objects for which it is false. Each has a lower and an upper bound, which are sets that an index can
+//! find. The objects between the two bounds must be evaluated. Bounds for true alone do not suffice: `!e` is true where
+//! `e` is false, and where `e` is an error, so is `!e`. `a && b` is false where one operand is false, even if the other
+//! one is an error.
 //!
 //! An index has one text (`absent`) for an absent value, for null and for the empty text. An expression distinguishes
 //! them: `x == 'a'` is an error without `x`, and false if `x` is null or empty. The lower bounds therefore omit the
@@ -206,6 +207,7 @@ impl<'a> Planner<'a> {
                 Plan { when_true: when(*bool), when_false: when(!*bool) }
             }
             Expr::Not(of) => self.plan(*of).negated(),
+            // True where all operands are true, and false where one is false, even if another one is an error.
             Expr::And(operands) => {
                 let plans: Vec<Plan> = operands.iter().map(|operand| self.plan(*operand)).collect();
                 let (when_true, when_false): (Vec<_>, Vec<_>) =
@@ -304,9 +306,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The operand of a comparison for which `place` finds a place, the operator as if this operand was the left one,
-    /// and the node of the other operand. `None` if neither operand has a place, or if only the right one has and the
-    /// operator cannot be turned round.
+    /// Finds the operand of a comparison that has a place, by the function `place`. Returns the place, the operator as
+    /// if this operand was the left one, and the node of the other operand. `None` if neither operand has a place, or
+    /// if only the right one has and the operator cannot be turned round.
     fn sides<P>(
         &self,
         operator: BinaryOperator,

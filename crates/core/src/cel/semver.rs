@@ -117,8 +117,8 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_number && !has_zeros)
 }
 
-/// Reads an identifier of a pre-release; `None` if it is empty, has other characters than ASCII letters, digits and
-/// hyphens, or is a number with zeros before it.
+/// Reads an identifier of a pre-release: a number without zeros before it, or a text of ASCII letters, digits and
+/// hyphens. `None` for other texts.
 fn identifier(part: &str) -> Option<Identifier> {
     if part.bytes().all(|byte| byte.is_ascii_digit()) {
         return number(part).map(Identifier::Number);

@@ -45,6 +45,7 @@ pub struct IndexRequirement {
 /// The number of values of a requirement, and of bytes of a text, that count as one part of a set: see
 /// [`ObjectSet::parts`].
 const VALUES_OF_PART: usize = 32;
+/// See [`VALUES_OF_PART`].
 const BYTES_OF_PART: usize = 256;
 
 impl IndexRequirement {

@@ -342,6 +342,7 @@ impl CelType {
 }
 
 impl ObjectType {
+    /// The type of objects with these declared members, by JSON key. `is_open`: other members are dynamic.
     fn new(members: BTreeMap<String, Property>, is_open: bool) -> ObjectType {
         let digest = DIGESTS.hash_one((&members, is_open));
         ObjectType { members, is_open, digest }

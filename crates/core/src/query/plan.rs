@@ -305,8 +305,8 @@ impl<'a> QueryPlan<'a> {
         let includes = !term.operator.is_negative();
         // The set of the objects with the values for which the operator tests, and whether it must contain an object.
         let (set, includes) = match term.operator.values() {
-            // Only cluster-scoped objects have no namespace, and a store has objects of one scope. So the objects with a
-            // namespace are excluded.
+            // Only cluster-scoped objects have no namespace, and a store has objects of one scope. So the objects with
+            // a namespace are excluded.
             TestedValues::Listed(values) if is_no_namespace(term, values) => {
                 (self.not_empty(term, work).await, !includes)
             }

@@ -408,8 +408,8 @@ async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Co
     ordered
 }
 
-/// For each slot up to the highest one of `slots`, the number of its value among all values of the field in the order
-/// of the index, from 1 on; 0 for slots without a value. Also returns the number of values.
+/// Numbers the values of a field in the order of the index, from 1 on. Returns the number of the value for each slot up
+/// to the highest one of `slots`, and the number of values. A slot without a value has 0.
 async fn ordinals(snapshot: &Snapshot, key: SortField, slots: &RoaringBitmap, work: &mut Work) -> (Vec<u32>, usize) {
     let mut ordinals = vec![0; slots.max().map_or(0, |most| most as usize + 1)];
     let mut count = 0;

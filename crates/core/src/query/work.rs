@@ -1,8 +1,8 @@
 //! Counts the work for one request and yields to other tasks.
 //!
-//! The time to plan a selection depends on its requirements, on the sizes of the indexes for each of them, and on the
-//! objects that are compared one by one. It can be a thousand times as long as usual. So planning counts its steps and
-//! yields. The server decides at each poll which task continues, and to which user the time is charged.
+//! The time to plan a selection depends on its requirements, the sizes of their indexes, and the objects that are
+//! compared one by one. It can be a thousand times as long as usual. So planning counts its steps and yields. The
+//! server decides at each poll which task continues, and to which user the time is charged.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
