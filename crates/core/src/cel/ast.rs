@@ -1,6 +1,7 @@
 //! The syntax tree of an expression: nodes in one list that refer to each other by number.
 //!
-//! Macros are nodes, not expansions: errors, costs and plans can then name what the author wrote.
+//! A macro, such as `list.all(x, condition)`, is one node ([`Expr::Fold`]). cel-go expands it into a loop instead. With
+//! one node, errors, costs and plans can name what the author wrote.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ExprId(u32);
 
-/// A constant.
+/// The value of a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CelLiteral {
     Null,
@@ -39,7 +40,7 @@ pub(super) enum BinaryOperator {
 }
 
 impl BinaryOperator {
-    /// The name of the operator as a function, as error messages have it.
+    /// The name of the operator as a function, which the error messages of cel-go use.
     pub(super) fn function(self) -> &'static str {
         match self {
             BinaryOperator::Equal => "_==_",
@@ -58,27 +59,32 @@ impl BinaryOperator {
     }
 }
 
-/// A macro over the elements of a list or the keys of a map.
+/// A macro over the elements of a list or the entries of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoldKind {
+    /// `all`: whether the condition holds for each element.
     All,
+    /// `exists`: whether it holds for some element.
     Exists,
+    /// `exists_one`, `existsOne`: whether it holds for exactly one element.
     ExistsOne,
-    /// `map`, `transformList`.
+    /// `map`, `transformList`: the list of the results.
     Map,
+    /// `filter`: the list of the elements for which the condition holds.
     Filter,
-    /// `transformMap`.
+    /// `transformMap`: the map with the same keys, or indexes of a list as keys, and the results as values.
     TransformMap,
-    /// `transformMapEntry`.
+    /// `transformMapEntry`: the map of all entries of the results, which are maps.
     TransformMapEntry,
-    /// `sortBy`.
+    /// `sortBy`: the list in the order of the results.
     SortBy,
 }
 
-/// An expression.
+/// An expression. Its parts are other nodes of the same [`Ast`].
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Literal(CelLiteral),
+    /// The name of a variable or a type. A name with a point in front is not that of a macro's variable.
     Name(Arc<str>),
     /// `of.field`, or `of.?field` if it is optional.
     Select {
@@ -103,29 +109,37 @@ pub(super) enum Expr {
         target: Option<ExprId>,
         arguments: Vec<ExprId>,
     },
-    /// Elements, and whether each is optional.
+    /// `[a, ?b]`: the elements, and whether each is optional. An optional element without a value is left out.
     List(Vec<(ExprId, bool)>),
-    /// Keys, values, and whether each entry is optional.
+    /// `{key: value, ?key: value}`: keys, values, and whether each entry is optional.
     Map(Vec<(ExprId, ExprId, bool)>),
+    /// `!a`.
     Not(ExprId),
+    /// `-a`, where `a` is not a number literal.
     Negate(ExprId),
-    /// Two or more operands.
+    /// A chain `a && b && c`: two or more operands.
     And(Vec<ExprId>),
-    /// Two or more operands.
+    /// A chain `a || b || c`: two or more operands.
     Or(Vec<ExprId>),
+    /// The operator, the left operand and the right operand.
     Binary(BinaryOperator, ExprId, ExprId),
+    /// `condition ? then : otherwise`.
     Conditional(ExprId, ExprId, ExprId),
+    /// A macro: `range.name(variables, filter, result)`, where the filter or the result can be missing.
     Fold {
         kind: FoldKind,
+        /// The list or map.
         range: ExprId,
-        /// One or two variables: the element or key; or the index or key, and the value.
+        /// One or two variables. One is the element of a list or the key of a map. Two are the index and the element,
+        /// or the key and the value.
         variables: Vec<Arc<str>>,
-        /// The condition of each kind except `map` and the transformations with two arguments.
+        /// The condition, which selects elements. `None` for `sortBy`, and for `map` and the transformations if they
+        /// are written without one.
         filter: Option<ExprId>,
-        /// The result for an element, of `map` and the transformations.
+        /// The result for an element, of `map` and the transformations, or the key by which `sortBy` sorts the element.
         result: Option<ExprId>,
     },
-    /// `target.optMap(variable, body)`, or optFlatMap if the body is optional itself.
+    /// `target.optMap(variable, body)`, or `optFlatMap` (`is_flat`), whose body is an optional value itself.
     OptionalMap {
         target: ExprId,
         variable: Arc<str>,
@@ -138,11 +152,11 @@ pub(super) enum Expr {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AstNode {
     pub(super) expr: Expr,
-    /// The byte offset that errors name: that of the operator, the point or the bracket.
+    /// The byte offset that errors report: that of the operator, the point or the bracket; otherwise that of the start.
     pub(super) position: usize,
-    /// The part of the text that the expression takes.
+    /// The bytes of the text that the expression takes.
     pub(super) range: Range<usize>,
-    /// The number of nodes on the longest way down, this one included.
+    /// The height of the tree below the node: the number of nodes on the longest way down, including this node.
     pub(super) levels: usize,
 }
 
@@ -155,13 +169,13 @@ pub(super) struct Ast {
 }
 
 impl Ast {
-    /// No nodes yet; the root is set when the text has been parsed.
+    /// A tree without nodes. The parser adds them, and sets the root at the end.
     pub(super) fn new(text: &str) -> Ast {
         Ast { nodes: Vec::new(), root: ExprId(0), text: text.into() }
     }
 
-    /// Appends a node and returns its number. A text has fewer nodes than bytes, and [`super::parse`] bounds its
-    /// length.
+    /// Appends a node and returns its number. The number fits into 32 bits: a text has at most as many nodes as bytes,
+    /// and [`super::parse`] bounds its length.
     pub(super) fn push(&mut self, node: AstNode) -> ExprId {
         self.nodes.push(node);
         ExprId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
@@ -175,11 +189,13 @@ impl Ast {
         &mut self.nodes[id.index()]
     }
 
+    /// The expression of a node.
     pub(super) fn expr(&self, id: ExprId) -> &Expr {
         &self.node(id).expr
     }
 
-    /// The numbers of all nodes. A node has a larger number than those below it.
+    /// The numbers of all nodes, in ascending order. A node has a larger number than the nodes below it. The only
+    /// exception is a chain of `&&` or `||`: its third and later operands have larger numbers.
     pub(super) fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
         (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(ExprId)
     }

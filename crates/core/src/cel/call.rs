@@ -1,7 +1,7 @@
-//! Evaluates calls: chooses by function and by the type of the first argument.
+//! Evaluates the calls of functions: chooses the code by the function and by the type of the first argument.
 //!
-//! Conversions, times, quantities and optionals are here; functions of texts, lists and addresses have files of their
-//! own.
+//! Conversions, times, quantities, URLs, versions and optionals are here. Functions of texts (`strings`), lists
+//! (`lists`) and addresses (`net`) have files of their own. Each function counts its cost before it does the work.
 
 use std::sync::Arc;
 
@@ -19,7 +19,11 @@ use super::value::Evaluated;
 use super::value::{BuiltEntry, CelValue, ListValue, Map, MapKey, Text};
 use super::{lists, net, strings, text_format};
 
-/// Evaluates a function. `arguments` has the target first; `compiled` is the pattern if it is a literal.
+/// Evaluates a function. `arguments` has the target first. `compiled` is the compiled pattern of a function that
+/// matches one; `None` if the pattern is not a literal.
+///
+/// # Errors
+/// The function has no overload for the types of the arguments, fails for their values, or exceeds a limit.
 pub(super) fn call<'a>(
     meter: &mut CostMeter,
     function: Function,
@@ -29,15 +33,15 @@ pub(super) fn call<'a>(
     use Function as F;
     match (function, arguments) {
         (F::Size, [of]) => size(meter, of),
-        (F::TypeOf, [of]) => free(meter, CelValue::Type(of.type_name())),
-        (F::Dyn, [of]) => free(meter, of.clone()),
+        (F::TypeOf, [of]) => cheap(meter, CelValue::Type(of.type_name())),
+        (F::Dyn, [of]) => cheap(meter, of.clone()),
         (F::ToInt | F::ToUint | F::ToDouble | F::ToText | F::ToBytes | F::ToBool, [of]) => convert(meter, function, of),
         (F::ToTimestamp | F::ToDuration, [of]) => convert_to_time(meter, function, of),
-        (F::OptionalNone, []) => free(meter, CelValue::Optional(None)),
-        (F::OptionalOf, [of]) => free(meter, CelValue::Optional(Some(Arc::new(of.clone())))),
+        (F::OptionalNone, []) => cheap(meter, CelValue::Optional(None)),
+        (F::OptionalOf, [of]) => cheap(meter, CelValue::Optional(Some(Arc::new(of.clone())))),
         (F::OptionalOfNonZero, [of]) => {
             let is_zero = is_zero(of);
-            free(meter, CelValue::Optional(if is_zero { None } else { Some(Arc::new(of.clone())) }))
+            cheap(meter, CelValue::Optional(if is_zero { None } else { Some(Arc::new(of.clone())) }))
         }
         // A value that is no list includes itself.
         (F::Includes, [of, sought]) if !matches!(of, CelValue::List(_)) => {
@@ -50,7 +54,8 @@ pub(super) fn call<'a>(
             F::Quantity | F::IsQuantity | F::Ip | F::IsIp | F::IsCanonicalIp | F::Cidr | F::IsCidr,
             [CelValue::Text(text)],
         ) => {
-            // Most of the time is that of constants: divisions of 128 bits, and a text that is made to be compared.
+            // Most of the time does not depend on the length: divisions of 128 bits, and a text that is made to be
+            // compared.
             meter.charge(match function {
                 F::Quantity | F::IsQuantity => 16,
                 F::IsCanonicalIp => 8,
@@ -74,14 +79,14 @@ pub(super) fn call<'a>(
         }
         (F::FormatNamed, [CelValue::Text(name)]) => {
             let found = NamedFormat::find(name).map(|format| Arc::new(CelValue::Format(format)));
-            free(meter, CelValue::Optional(found))
+            cheap(meter, CelValue::Optional(found))
         }
         (F::FormatOf(name), []) => match NamedFormat::find(name) {
-            Some(format) => free(meter, CelValue::Format(format)),
+            Some(format) => cheap(meter, CelValue::Format(format)),
             None => no_overload(),
         },
         (F::Validate, [CelValue::Format(format), CelValue::Text(text)]) => {
-            // Patterns of upstream have up to 60 parts.
+            // The cost of upstream's patterns, which have up to 60 parts.
             meter.read(text.len().saturating_mul(16).max(1))?;
             let errors: Vec<CelValue<'a>> = format.errors(text).into_iter().map(CelValue::text).collect();
             Ok(CelValue::Optional((!errors.is_empty()).then(|| Arc::new(CelValue::list(errors)))))
@@ -138,12 +143,13 @@ pub(super) fn call<'a>(
     }
 }
 
-/// A value at the cost of one.
-fn free<'a>(meter: &mut CostMeter, value: CelValue<'a>) -> Evaluated<'a> {
+/// Counts a cost of one and returns the value.
+fn cheap<'a>(meter: &mut CostMeter, value: CelValue<'a>) -> Evaluated<'a> {
     meter.charge(1)?;
     Ok(value)
 }
 
+/// Evaluates `size`: characters of a text, bytes, elements of a list, or entries of a map.
 fn size<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
     meter.charge(1)?;
     let count = match of {
@@ -156,7 +162,7 @@ fn size<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
     Ok(CelValue::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-/// Whether a value is the zero value of its type.
+/// Whether a value is the zero value of its type, for `optional.ofNonZeroValue`.
 fn is_zero(value: &CelValue<'_>) -> bool {
     match value {
         CelValue::Null => true,
@@ -183,14 +189,17 @@ fn is_zero(value: &CelValue<'_>) -> bool {
     }
 }
 
-/// The bounds of the integer types as doubles: the first doubles above them.
+/// The least doubles that are too large for the integer types: 2^63 and 2^64.
 const ABOVE_INT: f64 = 9_223_372_036_854_775_808.0;
 const ABOVE_UINT: f64 = 18_446_744_073_709_551_616.0;
 
 /// The cost of writing a number, a time or an address as a text.
 const WRITE: u64 = 8;
 
-/// The conversions to numbers, text, bytes and booleans.
+/// Evaluates the conversions to numbers, texts, bytes and booleans, such as `int(value)`.
+///
+/// # Errors
+/// The value is out of the range of the type, its text cannot be read, or its type cannot be converted.
 fn convert<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> Evaluated<'a> {
     use Function as F;
     meter.charge(1)?;
@@ -213,6 +222,7 @@ fn convert<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> 
             Ok(int) => Ok(CelValue::Int(int)),
             Err(_) => overflow("integer"),
         },
+        // As in cel-go, the least integer itself cannot be converted from a double.
         (F::ToInt, CelValue::Double(double)) if *double > -ABOVE_INT && *double < ABOVE_INT => {
             Ok(CelValue::Int(*double as i64))
         }
@@ -228,6 +238,7 @@ fn convert<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> 
             Ok(CelValue::Uint(*double as u64))
         }
         (F::ToUint, CelValue::Double(_)) => overflow("unsigned integer"),
+        // Go reads signs of signed integers only.
         (F::ToUint, CelValue::Text(text)) if !text.starts_with('+') => {
             text.parse().map(CelValue::Uint).or_else(|_| unreadable(text, "uint"))
         }
@@ -256,7 +267,7 @@ fn unreadable<'a>(text: &str, kind: &str) -> Evaluated<'a> {
     other(format!("type conversion error from string to {kind}: {:?}", super::lex::excerpt(text)))
 }
 
-/// `string(value)`.
+/// Evaluates `string(value)` for types other than text. The caller counts the cost, except that of bytes.
 fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
     Ok(CelValue::text(match of {
         CelValue::Bool(bool) => bool.to_string(),
@@ -287,6 +298,7 @@ fn to_text<'a>(meter: &mut CostMeter, of: &CelValue<'a>) -> Evaluated<'a> {
     }))
 }
 
+/// Evaluates `timestamp(value)` and `duration(value)`. An integer is a timestamp in seconds since 1970.
 fn convert_to_time<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> Evaluated<'a> {
     use Function as F;
     meter.charge(1)?;
@@ -311,7 +323,8 @@ fn convert_to_time<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<
     }
 }
 
-/// The functions that read a text as a value of Kubernetes' libraries.
+/// Evaluates the functions that read a text as a quantity, an IP address or a range of addresses: conversions such as
+/// `ip(text)`, and tests such as `isIP(text)`, which are false for a text that cannot be read.
 fn parse<'a>(function: Function, text: &Text<'a>) -> Evaluated<'a> {
     use Function as F;
     let found = match function {
@@ -329,7 +342,8 @@ fn parse<'a>(function: Function, text: &Text<'a>) -> Evaluated<'a> {
     }
 }
 
-/// The functions that read a text as a URL or a version.
+/// Evaluates the functions that read a text as a URL or a semantic version, and the tests such as `isURL(text)`.
+/// `rest`: for a version, nothing, or whether to read it tolerantly.
 fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     let version = |is_tolerant: bool| if is_tolerant { Semver::parse_tolerant(text) } else { Semver::parse(text) };
@@ -353,6 +367,7 @@ fn parse_further<'a>(function: Function, text: &str, rest: &[CelValue<'a>]) -> E
     }
 }
 
+/// Evaluates a function of a URL: one of its parts, or its query as a map of lists.
 fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluated<'a> {
     use Function as F;
     if matches!(function, F::Hostname | F::Port) {
@@ -383,6 +398,7 @@ fn call_url<'a>(meter: &mut CostMeter, function: Function, url: &Url) -> Evaluat
     Ok(CelValue::text(part))
 }
 
+/// Evaluates a function of a semantic version. `rest`: the arguments after the version.
 fn call_semver<'a>(function: Function, version: &Semver, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     // As in Go, a number above the range is a negative one.
@@ -398,7 +414,9 @@ fn call_semver<'a>(function: Function, version: &Semver, rest: &[CelValue<'a>]) 
     })
 }
 
-/// The functions of optionals. The evaluator has `or` and `orValue` of an optional with a value.
+/// Evaluates a function of an optional value (`None`: empty). For `or` and `orValue` it must be empty: with a content,
+/// the evaluator does not call them, because it does not evaluate their argument. `rest`: the arguments after the
+/// value.
 fn call_optional<'a>(function: Function, optional: Option<&CelValue<'a>>, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     match (function, optional, rest) {
@@ -411,6 +429,8 @@ fn call_optional<'a>(function: Function, optional: Option<&CelValue<'a>>, rest: 
     }
 }
 
+/// Evaluates a function of a timestamp: a part of its date, in UTC or in the time zone that is the only one of `rest`.
+/// Months and days of the month count from 0, except in `getDate`.
 fn call_time<'a>(function: Function, time: Timestamp, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     let zone = match rest {
@@ -434,6 +454,7 @@ fn call_time<'a>(function: Function, time: Timestamp, rest: &[CelValue<'a>]) -> 
     }))
 }
 
+/// Evaluates a function of a duration in nanoseconds: the whole duration in a unit, rounded towards zero.
 fn call_duration<'a>(function: Function, nanos: i64) -> Evaluated<'a> {
     use Function as F;
     Ok(CelValue::Int(match function {
@@ -445,6 +466,7 @@ fn call_duration<'a>(function: Function, nanos: i64) -> Evaluated<'a> {
     }))
 }
 
+/// Evaluates a function of a quantity. `rest`: nothing, or a second quantity. `add` and `sub` also take an integer.
 fn call_quantity<'a>(function: Function, quantity: Quantity, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     let operand = match rest {

@@ -16,9 +16,10 @@ use super::text_format::{self, ClauseKind, FormatPart};
 use super::time;
 use super::types::{CelType, ObjectType};
 
-/// What the check found out about a node.
+/// The result of the check for one node.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedNode {
+    /// The type of the value of the node.
     pub(super) kind: CelType,
     pub(super) meaning: Meaning,
 }
@@ -26,29 +27,33 @@ pub(super) struct CheckedNode {
 /// What a name, a selection or a call refers to.
 #[derive(Clone, Debug)]
 pub(super) enum Meaning {
-    /// Nothing besides the expression itself.
+    /// The node needs no meaning besides its expression.
     None,
-    /// `self`.
+    /// The name `self`: the object.
     Object,
-    /// A macro's variable: the number of variables around it.
+    /// A name that is a variable of a macro. The number is its index among the variables of the macros around the name,
+    /// from the outermost.
     Variable(usize),
-    /// A type.
+    /// A name, or a chain of selections such as `net.IP`, that is a type as a value.
     Type(&'static str),
-    /// The key of a member, if it is not the name in the expression.
+    /// The JSON key of the member that a selection names, if the expression escapes the name: see
+    /// [`ObjectType::member`].
     Key(Arc<str>),
-    /// A list literal whose elements are literals too.
+    /// A list literal whose elements are literals too, and not optional.
     Literals,
-    /// A function, with its target as the first argument if `has_target`.
+    /// A call of this function. Its target is the first argument if `has_target`; otherwise the target is only a part
+    /// of the name, as in `sets.contains(a, b)`. `pattern`: the compiled pattern, if the function matches one and it is
+    /// a literal.
     Call { function: Function, has_target: bool, pattern: Option<Pattern> },
 }
 
 /// The name of the variable that holds the object.
 pub(super) const SELF: &str = "self";
 
-/// Checks a tree. The result has an element for each node.
+/// Checks a tree, in which `self` has the type `object`. The result has an element for each node, by its number.
 ///
 /// # Errors
-/// An unknown name, types that do not fit, or an invalid pattern or time.
+/// An unknown name, types that do not fit, an invalid pattern, time or format, or a result that is not a boolean.
 pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, CelError> {
     let unchecked = CheckedNode { kind: CelType::Dyn, meaning: Meaning::None };
     let mut checker = Checker {
@@ -66,31 +71,37 @@ pub(super) fn check(ast: &Ast, object: &CelType) -> Result<Vec<CheckedNode>, Cel
     Ok(checker.checked)
 }
 
+/// A check in progress. It walks the tree from the root down.
 struct Checker<'a> {
     ast: &'a Ast,
+    /// The type of `self`.
     object: &'a CelType,
-    /// The variables of the macros around, from the outermost.
+    /// The variables of the macros around the current node, with their types, from the outermost.
     variables: Vec<(Arc<str>, CelType)>,
-    /// The number of calls of `format` around.
+    /// The number of calls of `format` around the current node. Lists in their arguments may have elements of different
+    /// types.
     formats: usize,
+    /// The results so far; the initial value for nodes that have not been checked.
     checked: Vec<CheckedNode>,
-    /// The work of compiling further literal patterns, in states.
+    /// The work of compiling literal patterns that is left for this expression, in states: see [`ParsedPattern::work`].
     patterns: u64,
 }
 
 /// The maximum number of arguments whose types an error names. No function has as many.
 const MOST_ARGUMENTS: usize = 10;
 
-/// The types that are values too, by name.
+/// The names of types that an expression can use as values, as in `type(a) == int`. [`Checker::select`] has the others.
 const TYPES: [&str; 11] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
 
 impl Checker<'_> {
+    /// The error at the position of a node.
     fn error(&self, id: ExprId, message: impl Into<String>) -> CelError {
         CelError::at(&self.ast.text, self.ast.node(id).position, message)
     }
 
-    /// The error for a call without a fitting overload.
+    /// The error for a call or an operator without an overload for these types. `types` has the target first if the
+    /// function `is_method`.
     fn no_overload(&self, id: ExprId, name: &str, is_method: bool, types: &[&CelType]) -> CelError {
         let mut signature = String::new();
         let (target, arguments) = if is_method { types.split_at(1.min(types.len())) } else { types.split_at(0) };
@@ -106,7 +117,7 @@ impl Checker<'_> {
         self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
     }
 
-    /// The error for a member that an object does not have.
+    /// The error for a member that the type of an object does not declare. It suggests a similar name if there is one.
     fn undefined(&self, id: ExprId, object: &ObjectType, field: &str) -> CelError {
         let field = excerpt(field);
         self.error(
@@ -123,14 +134,15 @@ impl Checker<'_> {
         self.checked[id.index()].meaning = meaning;
     }
 
-    /// Checks a node and those below it, and returns its type. The tree has at most [`super::parse::MAX_LEVELS`]
-    /// levels.
+    /// Checks a node and the nodes below it. Records the type of the node and returns it. The recursion is bounded: the
+    /// tree has at most [`super::parse::MAX_LEVELS`] levels.
     fn kind(&mut self, id: ExprId) -> Result<CelType, CelError> {
         let kind = self.kind_of(id)?;
         self.checked[id.index()].kind = kind.clone();
         Ok(kind)
     }
 
+    /// Like [`Checker::kind`], but does not record the type of the node itself.
     fn kind_of(&mut self, id: ExprId) -> Result<CelType, CelError> {
         let ast = self.ast;
         match ast.expr(id) {
@@ -188,13 +200,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the boolean operand of an operator.
+    /// Checks an operand, which must be a boolean or dynamic. `id` is the node of the operator, for the error.
     fn operand_of(&mut self, id: ExprId, operator: &str, operand: ExprId) -> Result<(), CelError> {
         let kind = self.kind(operand)?;
         if kind.accepts(&CelType::Bool) { Ok(()) } else { Err(self.no_overload(id, operator, false, &[&kind])) }
     }
 
-    /// Checks the operands of `&&` or `||`.
+    /// Checks the operands of `&&` or `||`, which must be booleans or dynamic. The result is a boolean.
     fn logical(&mut self, operands: &[ExprId]) -> Result<CelType, CelError> {
         for operand in operands {
             let kind = self.kind(*operand)?;
@@ -205,6 +217,8 @@ impl Checker<'_> {
         Ok(CelType::Bool)
     }
 
+    /// Finds what a name refers to: the innermost variable of a macro with this name, `self`, or a type. A name with a
+    /// point in front (`.name`) does not refer to a variable of a macro.
     fn name(&mut self, id: ExprId, name: &str) -> Result<CelType, CelError> {
         let plain = name.strip_prefix('.');
         if plain.is_none()
@@ -227,8 +241,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The name of a global name and its selections, such as `google.protobuf.Timestamp`; `None` for other expressions,
-    /// and if the name is that of a variable.
+    /// The text of a name with points, such as `google.protobuf.Timestamp`: a name and the selections from it. `None`
+    /// for other expressions, and if the first name is `self` or a variable of a macro.
     fn qualified(&self, id: ExprId) -> Option<String> {
         match self.ast.expr(id) {
             Expr::Name(name) if **name != *SELF && !self.variables.iter().any(|(found, _)| found == name) => {
@@ -239,8 +253,10 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks `of.field`.
+    /// Checks `of.field`, or `of.?field` if it is optional, and returns the type of the member. `id` is also the node
+    /// of `has(of.field)`.
     fn select(&mut self, id: ExprId, of: ExprId, field: &Arc<str>, is_optional: bool) -> Result<CelType, CelError> {
+        // The types that are values, and whose names have points.
         const NAMED: [&str; 4] = ["google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR"];
         if let Some(name) = self.qualified(of)
             && let Some(found) = NAMED.iter().find(|found| **found == format!("{name}.{field}"))
@@ -249,6 +265,7 @@ impl Checker<'_> {
             return Ok(CelType::Type);
         }
         let whole = self.kind(of)?;
+        // A member of an optional value is an optional value.
         let (target, was_optional) = match &whole {
             CelType::Optional(optional) => (&optional.of, true),
             kind => (kind, false),
@@ -271,7 +288,7 @@ impl Checker<'_> {
         Ok(if is_optional || was_optional { optional_of(kind) } else { kind })
     }
 
-    /// Checks `of[key]`.
+    /// Checks `of[key]`, or `of[?key]` if it is optional, and returns the type of the element or member.
     fn index(&mut self, id: ExprId, of: ExprId, key: ExprId, is_optional: bool) -> Result<CelType, CelError> {
         let whole = self.kind(of)?;
         let literal = match self.ast.expr(key) {
@@ -284,9 +301,9 @@ impl Checker<'_> {
             kind => (kind, false),
         };
         let kind = match target {
-            // As in cel-go, null has no elements, which the evaluation finds.
+            // As in cel-go, an index of null is valid here, and the evaluation fails.
             CelType::Dyn | CelType::Null => CelType::Dyn,
-            // A list takes each number whose type is not known before the evaluation.
+            // The index of a list must be an integer or dynamic. A dynamic one can be any number in the evaluation.
             CelType::List(list) if key.accepts(&CelType::Int) => list.element.clone(),
             CelType::Map(map) if map.key.accepts(&key) => map.value.clone(),
             // Objects are maps in the evaluation.
@@ -302,6 +319,7 @@ impl Checker<'_> {
         Ok(if is_optional || was_optional { optional_of(kind) } else { kind })
     }
 
+    /// Checks a list literal. Its elements have one type, except in the arguments of `format`.
     fn list(&mut self, id: ExprId, elements: &[(ExprId, bool)]) -> Result<CelType, CelError> {
         let ast = self.ast;
         if elements.iter().all(|(element, is_optional)| !is_optional && matches!(ast.expr(*element), Expr::Literal(_)))
@@ -316,6 +334,7 @@ impl Checker<'_> {
         Ok(CelType::list_of(joined.unwrap_or(CelType::Dyn)))
     }
 
+    /// Checks a map literal. Its keys have one type, and its values have one type, except in the arguments of `format`.
     fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Result<CelType, CelError> {
         let (mut keys, mut values): (Option<CelType>, Option<CelType>) = (None, None);
         for (key, value, is_optional) in entries {
@@ -328,7 +347,8 @@ impl Checker<'_> {
         Ok(CelType::map(key, value, Some(entries.len() as u64)))
     }
 
-    /// The type that a list element or map value has in its container; an optional one has that of its content.
+    /// Checks an element of a list literal or a value of a map literal, and returns its type in the list or map. An
+    /// optional one, as in `[?a]`, must be an optional value, and has the type of the content.
     fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<CelType, CelError> {
         match self.kind(id)? {
             kind if !is_optional => Ok(kind),
@@ -338,8 +358,9 @@ impl Checker<'_> {
         }
     }
 
-    /// The common type of the elements so far and another one. Literals with elements of different types are an error
-    /// in Kubernetes, and so is null or an element of a type that is not known beside one of another type.
+    /// The common type of an element of type `kind` and of the elements before, whose type is `before` (`None`: it is
+    /// the first). List and map literals with elements of different types are an error in Kubernetes. So is null, or an
+    /// element of a type that is not known, beside an element of another type. `id` is the element, for the error.
     fn unify(&self, id: ExprId, before: Option<CelType>, kind: CelType) -> Result<CelType, CelError> {
         match before {
             None => Ok(kind),
@@ -352,6 +373,8 @@ impl Checker<'_> {
         }
     }
 
+    /// Checks an operator and its operands, and returns the type of the result. With a dynamic operand, the result has
+    /// the type that all overloads for the other operand have in common, or is dynamic.
     fn binary(
         &mut self,
         id: ExprId,
@@ -363,7 +386,8 @@ impl Checker<'_> {
         use CelType as T;
         let left = self.kind(left)?;
         let right = self.kind(right)?;
-        // For the checker of cel-go, null can be a timestamp or a duration, so null with one fails in the evaluation.
+        // For the checker of cel-go, null can be a timestamp or a duration. So `null + duration` is valid here, and
+        // fails in the evaluation.
         let as_time = |kind: &T| if *kind == T::Null { T::Dyn } else { kind.clone() };
         let of_times = match operator {
             B::Add | B::Subtract if is_null_time(&left, &right) => Some((as_time(&left), as_time(&right))),
@@ -415,6 +439,8 @@ impl Checker<'_> {
         found.ok_or_else(|| self.no_overload(id, operator.function(), false, &[&left, &right]))
     }
 
+    /// Checks a macro over `range` with one or two variables (`names`), and returns the type of its result. See
+    /// [`Expr::Fold`] for the other parameters.
     fn fold(
         &mut self,
         kind: FoldKind,
@@ -424,6 +450,7 @@ impl Checker<'_> {
         result: Option<ExprId>,
     ) -> Result<CelType, CelError> {
         let whole = self.kind(range)?;
+        // The types of the first variable, and of the second one if there is one.
         let (first, second) = match &whole {
             CelType::Dyn => (CelType::Dyn, CelType::Dyn),
             CelType::List(list) if names.len() == 2 => (CelType::Int, list.element.clone()),
@@ -468,6 +495,7 @@ impl Checker<'_> {
         })
     }
 
+    /// Checks a call, records its function, and returns the type of the result. `name` may have a point in front.
     fn call(
         &mut self,
         id: ExprId,
@@ -481,6 +509,7 @@ impl Checker<'_> {
         let target = if qualified.is_some() { None } else { target };
         let name: &str = qualified.as_deref().unwrap_or_else(|| name.trim_start_matches('.'));
         let mut kinds = Vec::with_capacity(arguments.len() + 1);
+        // Within the arguments of `format`, `unify` accepts elements of different types.
         let is_format = usize::from(name == "format");
         self.formats += is_format;
         for argument in target.iter().chain(arguments) {
@@ -500,7 +529,8 @@ impl Checker<'_> {
         Ok(kind)
     }
 
-    /// Checks the arguments of `format`, if both the format and the list are literals.
+    /// Checks the arguments of `format.format(elements)`, if both the format and the list are literals. Otherwise the
+    /// evaluation checks them. `id` is the call, for the error.
     fn check_format(&self, id: ExprId, format: ExprId, elements: ExprId) -> Result<(), CelError> {
         let (Expr::Literal(CelLiteral::Text(text)), Expr::List(elements)) =
             (self.ast.expr(format), self.ast.expr(elements))
@@ -526,8 +556,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that `%s` can write a value, and the values within literals of lists and maps. The tree has at most
-    /// [`super::parse::MAX_LEVELS`] levels.
+    /// Checks that `%s` can write a value. If the value is a list or map literal, checks its elements, keys and values
+    /// too. The recursion is bounded: the tree has at most [`super::parse::MAX_LEVELS`] levels.
     fn check_written(&self, id: ExprId) -> Result<(), CelError> {
         let kind = &self.checked[id.index()].kind;
         if !fits_clause(ClauseKind::Text, kind) {
@@ -542,7 +572,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks literal arguments that have a syntax of their own, and compiles a literal pattern.
+    /// Checks literal arguments that have a syntax of their own: patterns, timestamps and durations. Returns the
+    /// compiled pattern; `None` if the function has no pattern, or if its pattern is not a literal.
     fn literals(
         &mut self,
         function: Function,
@@ -550,6 +581,7 @@ impl Checker<'_> {
         arguments: &[ExprId],
     ) -> Result<Option<Pattern>, CelError> {
         let ast = self.ast;
+        // The argument of this number, if it is a string literal. The target is the first argument.
         let text = |index: usize| {
             let id = target.iter().chain(arguments).nth(index)?;
             match ast.expr(*id) {
@@ -584,7 +616,7 @@ impl Checker<'_> {
     /// Compiles a literal pattern.
     ///
     /// # Errors
-    /// The pattern is invalid, or too large, or too large together with those before.
+    /// The pattern is invalid or too large, or too large together with the patterns before it in the expression.
     fn compile_pattern(&mut self, text: &str) -> Result<Pattern, String> {
         let parsed = ParsedPattern::parse(text)?;
         let Some(left) = self.patterns.checked_sub(parsed.work()) else {
@@ -596,12 +628,12 @@ impl Checker<'_> {
     }
 }
 
-/// An optional of a type, or the type itself if it is one.
+/// The optional type of a type; an optional type stays as it is.
 fn optional_of(kind: CelType) -> CelType {
     if matches!(kind, CelType::Optional(_)) { kind } else { CelType::optional(kind) }
 }
 
-/// Whether a clause of a format can write values of a type.
+/// Whether a clause of a format can write values of a type. Dynamic values are checked when they are written.
 fn fits_clause(clause: ClauseKind, kind: &CelType) -> bool {
     use CelType as T;
     use ClauseKind as K;
@@ -619,7 +651,7 @@ fn fits_clause(clause: ClauseKind, kind: &CelType) -> bool {
     }
 }
 
-/// Whether one type is null or dynamic, and the other one is not.
+/// Whether one type is null and the other one is not, or one is dynamic and the other one is not.
 fn is_mixed(left: &CelType, right: &CelType) -> bool {
     [CelType::Null, CelType::Dyn].iter().any(|kind| (left == kind) != (right == kind))
 }
@@ -631,7 +663,8 @@ fn is_null_time(left: &CelType, right: &CelType) -> bool {
     (*left == CelType::Null && is_time(right)) || (*right == CelType::Null && is_time(left))
 }
 
-/// The type that two operands of an arithmetic operator have; `None` if they differ.
+/// The common type of two operands of an arithmetic operator. If one is dynamic, it is the type of the other one.
+/// `None` if the types differ, or if one is null.
 fn same(left: &CelType, right: &CelType) -> Option<CelType> {
     match (left, right) {
         (CelType::Null, _) | (_, CelType::Null) => None,
@@ -640,7 +673,7 @@ fn same(left: &CelType, right: &CelType) -> Option<CelType> {
     }
 }
 
-/// maxItems or maxProperties of a type.
+/// The maximum number of elements of a list, or of entries of a map; `None` if it has no bound, and for other types.
 fn most_of(kind: &CelType) -> Option<u64> {
     match kind {
         CelType::List(list) => list.most,
@@ -649,11 +682,12 @@ fn most_of(kind: &CelType) -> Option<u64> {
     }
 }
 
-/// A list with at most as many elements as another type has.
+/// A list with at most as many elements as a value of the type `like` has elements or entries.
 fn bounded_list(element: CelType, like: &CelType) -> CelType {
     CelType::list(element, most_of(like))
 }
 
+/// The type of a literal.
 fn literal_type(literal: &CelLiteral) -> CelType {
     match literal {
         CelLiteral::Null => CelType::Null,

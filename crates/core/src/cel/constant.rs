@@ -1,8 +1,8 @@
-//! Constant parts of an expression, which fail when the expression is compiled instead of for each object.
+//! Constant parts of an expression. A constant part that fails is an error of the compilation, not of each evaluation.
 //!
-//! cel-go (`interpreter/decorators.go`, decOptimize) evaluates literals within conversions, lists and maps when it plans
-//! an expression, also those in branches that no evaluation enters. The results are not kept here: they are made again
-//! for each object, at the cost that kube-apiserver counts.
+//! cel-go (`interpreter/decorators.go`, decOptimize) evaluates literals within conversions, lists and maps when it
+//! plans an expression, also those in branches that no evaluation enters. The results are not kept here: an evaluation
+//! makes them again for each object, at the cost that kube-apiserver counts.
 
 use super::ast::{Ast, Expr, ExprId};
 use super::check::{CheckedNode, Meaning};
@@ -13,20 +13,23 @@ use super::function::Function;
 use super::meter::CostMeter;
 use super::value::CelValue;
 
-/// The limit of cost for all constant parts of an expression. Parts above it are left to the evaluation.
+/// The limit of cost for evaluating all constant parts of an expression together. Parts beyond it are not evaluated
+/// here, so they fail in the evaluation.
 const LIMIT: u64 = 10_000;
 
-/// Evaluates the conversions of constants and the constant keys of a checked tree.
+/// Evaluates the conversions of constants, such as `int('1')`, and the constant keys of indexes, such as `a[1.5]`.
 ///
 /// # Errors
-/// One of them fails for each object.
+/// A conversion fails, or a key is of a type that no list or map has.
 pub(super) fn check(ast: &Ast, checked: &[CheckedNode]) -> Result<(), CelError> {
+    // For each node, whether it is constant.
     let mut constant = vec![false; ast.len()];
     let mut left = LIMIT;
-    // Nodes have larger numbers than those below them.
+    // Of the nodes that can be constant, those below a node have smaller numbers, so they have been decided.
     for id in ast.ids() {
         let is_constant = |id: &ExprId| constant[id.index()];
         let error = |message| CelError::at(&ast.text, ast.node(id).position, message);
+        // Constant parts do not read the object, so null takes its place.
         let mut evaluate = |id| {
             let mut evaluator = Evaluator::new(ast, checked, CelValue::Null, CostMeter::new(left.into()));
             let result = evaluator.constant(id);
@@ -46,6 +49,7 @@ pub(super) fn check(ast: &Ast, checked: &[CheckedNode]) -> Result<(), CelError> 
                 {
                     match evaluate(id) {
                         Err(Failure::Error(found)) => return Err(error(found.to_string())),
+                        // Beyond the limit of cost, the part counts as not constant.
                         result => result.is_ok(),
                     }
                 }
@@ -66,7 +70,7 @@ pub(super) fn check(ast: &Ast, checked: &[CheckedNode]) -> Result<(), CelError> 
     Ok(())
 }
 
-/// Whether a function converts a value to another type, or only hides its type.
+/// Whether a function converts a value to another type, or hides its type (`dyn`).
 fn is_conversion(function: Function) -> bool {
     matches!(
         function,

@@ -8,21 +8,22 @@ use std::fmt;
 pub struct CelError {
     /// The message, without the position.
     pub message: String,
-    /// The line, from 1.
+    /// The number of the line in the expression, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// Byte offset in the expression.
+    /// The byte offset in the expression.
     pub offset: usize,
-    /// The line of the expression; empty if it is too long to be shown.
+    /// The text of the line; empty if the line is too long to be shown.
     source: String,
 }
 
-/// The longest line that an error repeats, in characters.
+/// The maximum length of a line that an error repeats, in characters.
 const LONGEST_LINE: usize = 256;
 
 impl CelError {
-    /// An error at a byte offset of the expression. An offset within a character counts as that of the character.
+    /// An error at a byte offset of the expression `text`. An offset within a character counts as that of the
+    /// character, and one beyond the text as its end.
     pub(super) fn at(text: &str, offset: usize, message: impl Into<String>) -> CelError {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
@@ -41,7 +42,7 @@ impl CelError {
         }
     }
 
-    /// A syntax error.
+    /// A syntax error at a byte offset of the expression `text`.
     pub(super) fn syntax(text: &str, offset: usize, message: impl fmt::Display) -> CelError {
         CelError::at(text, offset, format!("Syntax error: {message}"))
     }

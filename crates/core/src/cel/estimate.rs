@@ -1,4 +1,4 @@
-//! The cost of an expression before any evaluation, and the paths that it reads.
+//! The estimated cost of an evaluation, which is known before any evaluation, and the paths that an expression reads.
 //!
 //! Sizes come from the schema (maxItems, maxProperties, maxLength), from literals, or are defaults. The estimate is
 //! what an evaluation of an object of these sizes costs if no operand is skipped. Objects can be larger than the
@@ -41,19 +41,24 @@ pub struct TooExpensive {
     pub field: Option<String>,
 }
 
-/// Estimates of the nodes of a program.
+/// An estimate in progress.
 struct Estimator<'a> {
     program: &'a CelProgram,
+    /// The cost of one evaluation of each node and the nodes below it, by [`ExprId::index`]; 0 if it is not known yet.
     costs: Vec<u64>,
 }
 
-/// The estimated cost of an expression.
+/// The estimated cost of an evaluation of the expression.
 pub(super) fn cost(program: &CelProgram) -> u64 {
     let mut estimator = Estimator { program, costs: vec![0; program.ast.len()] };
     estimator.cost(program.ast.root)
 }
 
-/// Checks the estimated cost of an expression against a limit.
+/// The estimated cost of an evaluation, if it is at most `limit`.
+///
+/// # Errors
+/// The estimated cost is above the limit. The error names the most expensive part, and the first path through a list
+/// that this part reads: a walk over a list is what an index avoids.
 pub(super) fn check(program: &CelProgram, limit: u64) -> Result<u64, TooExpensive> {
     let mut estimator = Estimator { program, costs: vec![0; program.ast.len()] };
     let cost = estimator.cost(program.ast.root);
@@ -73,11 +78,14 @@ pub(super) fn check(program: &CelProgram, limit: u64) -> Result<u64, TooExpensiv
 }
 
 impl Estimator<'_> {
+    /// The syntax tree of the program.
     fn ast(&self) -> &Ast {
         &self.program.ast
     }
 
-    /// The largest size of a value: characters of a text, elements of a list, entries of a map; 1 for others.
+    /// The assumed size of the value of a node: characters of a text (bytes of a literal), elements of a list, entries
+    /// of a map; 1 for other types. It is an upper bound if the node or the schema bounds the size, and otherwise a
+    /// default.
     fn size(&self, id: ExprId) -> u64 {
         let ast = self.ast();
         match ast.expr(id) {
@@ -124,7 +132,8 @@ impl Estimator<'_> {
         matches!(&self.program.checked[id.index()].meaning, Meaning::Call { function: Function::Range, .. })
     }
 
-    /// The length of a value that is read as a text, in characters. A value of an unknown type can be one.
+    /// Like [`Estimator::size`], for a value that an operator or function may read as a text. A dynamic value can be
+    /// one.
     fn length(&self, id: ExprId) -> u64 {
         match self.program.checked[id.index()].kind {
             CelType::Dyn => DEFAULT_LENGTH,
@@ -132,7 +141,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The cost of scanning a value of the object when it is read.
+    /// The cost of scanning a text of the object when a selection or an index reads it; 0 for other types.
     fn scan(&self, id: ExprId) -> u64 {
         match self.program.checked[id.index()].kind {
             CelType::Text { .. } | CelType::Dyn => self.length(id) / SCANNED as u64,
@@ -140,17 +149,20 @@ impl Estimator<'_> {
         }
     }
 
-    /// The cost of a node and those below it.
+    /// The cost of a node and the nodes below it. Records the cost of each of them.
     fn cost(&mut self, id: ExprId) -> u64 {
         let cost = self.cost_of(id);
         self.costs[id.index()] = cost;
         cost
     }
 
+    /// The cost of several nodes together.
     fn sum(&mut self, ids: impl IntoIterator<Item = ExprId>) -> u64 {
         ids.into_iter().fold(0, |sum: u64, id| sum.saturating_add(self.cost(id)))
     }
 
+    /// Like [`Estimator::cost`], but does not record the cost of the node itself. The numbers are close to
+    /// those that [`super::eval`] counts.
     fn cost_of(&mut self, id: ExprId) -> u64 {
         let program = self.program;
         let ast = &program.ast;
@@ -172,6 +184,7 @@ impl Estimator<'_> {
             }
             Expr::Binary(operator, left, right) => {
                 let operands = self.sum([*left, *right]);
+                // A text costs one for each ten characters.
                 let items = self.size(*right);
                 let (left, right) = (self.length(*left), self.length(*right));
                 let own = match operator {
@@ -195,14 +208,14 @@ impl Estimator<'_> {
         }
     }
 
-    /// The cost of a function itself.
+    /// The cost of a call without that of its arguments. `arguments` has the target first.
     fn call_cost(&self, id: ExprId, arguments: &[ExprId]) -> u64 {
         let size = |index: usize| arguments.get(index).map_or(1, |argument| self.size(*argument));
         let length = |index: usize| arguments.get(index).map_or(1, |argument| self.length(*argument));
         let Meaning::Call { function, pattern, .. } = &self.program.checked[id.index()].meaning else { return 1 };
         match function {
             Function::Matches | Function::Find | Function::FindAll => {
-                // A pattern that is not a literal has perhaps a state for each character.
+                // The states of a pattern that is not a literal are not known: one for each character is assumed.
                 let states = pattern.as_ref().map_or_else(|| length(1), |pattern| pattern.size);
                 let compile = if pattern.is_some() { 0 } else { compile_cost(states) };
                 match_cost(length(0), states).saturating_add(compile)
@@ -223,12 +236,13 @@ impl Estimator<'_> {
         }
     }
 
-    /// The node that an author should change: the macro or call that has most of the cost.
+    /// The node that an author should change: the deepest one on the way down that has more than half of the cost of
+    /// the node above it. The way ends at the first macro.
     fn most_expensive(&self) -> ExprId {
         let ast = self.ast();
         let mut id = ast.root;
         loop {
-            // The condition of a macro is evaluated for each element, so the macro itself is the reason.
+            // The condition of a macro is evaluated for each element, so the macro itself is the reason for the cost.
             if matches!(ast.expr(id), Expr::Fold { .. }) {
                 return id;
             }
@@ -258,8 +272,9 @@ fn children(expr: &Expr) -> Vec<ExprId> {
     }
 }
 
-/// At most `most` of the paths below `self` that an expression reads and that are not in an index, as JSON paths, in the
-/// order in which they are read, without repetition. The name, the namespace, labels and very long paths are omitted.
+/// At most `most` of the paths below `self` that an expression reads and that are not in an index. They are JSON paths,
+/// without repetition, in the order of the expression. The name, the namespace and labels are omitted, because each
+/// index has them, and so are paths that are longer than [`LONGEST_PATH`].
 pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed, most: usize) -> Vec<String> {
     let mut found = Vec::new();
     let _ = read_paths(program, program.ast.root, &mut |steps| {
@@ -278,22 +293,24 @@ pub(super) fn unindexed(program: &CelProgram, indexed: &Indexed, most: usize) ->
     found
 }
 
-/// Calls `take` with each path that a node and those below it read, until it breaks. Ranges of macros are omitted; values
-/// within their elements are not.
+/// Calls `take` with each path of the object that a node and the nodes below it read, until `take` breaks. The range of
+/// a macro is omitted if it is a path itself: what the macro reads of the elements is not.
 fn read_paths(program: &CelProgram, id: ExprId, take: &mut dyn FnMut(&[Step]) -> ControlFlow<()>) -> ControlFlow<()> {
     Reader { program, variables: Vec::new(), take }.read(id)
 }
 
-/// Finds paths. Their number is not bounded, so they are not collected: each can repeat a long key.
+/// A walk over nodes that finds paths. It passes on each path at once instead of collecting them: their number is not
+/// bounded, and each can repeat a long key.
 struct Reader<'a> {
     program: &'a CelProgram,
-    /// For each variable of the macros around, the path of its value; `None` if it has none.
+    /// For each variable of the macros around the current node, the path of its value; `None` if its value is not that
+    /// of a path, such as the index of an element.
     variables: Vec<Option<Vec<Step>>>,
     take: &'a mut dyn FnMut(&[Step]) -> ControlFlow<()>,
 }
 
 impl Reader<'_> {
-    /// Reads the paths of a node and those below it.
+    /// Finds the paths of a node and of the nodes below it.
     fn read(&mut self, id: ExprId) -> ControlFlow<()> {
         if let Some(steps) = self.steps(id) {
             return if steps.is_empty() { ControlFlow::Continue(()) } else { (self.take)(&steps) };
@@ -316,6 +333,7 @@ impl Reader<'_> {
                     self.read(*range)?;
                 }
                 let outside = self.variables.len();
+                // The first one of two variables is an index or a key.
                 match variables.len() {
                     1 => self.variables.push(elements),
                     _ => self.variables.extend([None, elements]),
@@ -337,7 +355,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The path of an expression; `None` if it is not a path.
+    /// The path from the object to the value of an expression. `None` unless the expression starts at `self`, or at a
+    /// variable with a path, and has only selections and literal keys.
     fn steps(&self, id: ExprId) -> Option<Vec<Step>> {
         match self.program.ast.expr(id) {
             Expr::Name(_) => match &self.program.checked[id.index()].meaning {
@@ -363,10 +382,11 @@ impl Reader<'_> {
     }
 }
 
-/// The longest path that an error names, in bytes.
+/// The maximum length of a path that an error names, in bytes, without the punctuation of its last key.
 const LONGEST_PATH: usize = 256;
 
-/// A path as the author of a FieldCache writes it; `None` if it is longer than [`LONGEST_PATH`].
+/// A path as the author of a FieldCache writes it, such as `$.spec.items[*].name`; `None` if it is longer than
+/// [`LONGEST_PATH`].
 fn path_text(steps: &[Step]) -> Option<String> {
     let mut text = "$".to_owned();
     for step in steps {

@@ -1,7 +1,8 @@
 //! Evaluates a checked tree for one object, within a limit of cost and memory.
 //!
-//! Errors are values of the language: `false && error` is false, and `error && false` is too. The same holds for `||`,
-//! `all` and `exists`. All other operators and functions fail if one of their operands does.
+//! `&&`, `||`, `all` and `exists` ignore the error of an operand if another one decides: `false && error` is false, and
+//! `error && false` is false too. All other operators and functions fail if one of the operands that they evaluate
+//! fails.
 
 use std::sync::Arc;
 
@@ -27,16 +28,20 @@ pub(super) const ROUND_COST: u64 = 3;
 /// An evaluation of one expression for one object.
 pub(super) struct Evaluator<'a> {
     ast: &'a Ast,
+    /// The results of the check, by node.
     checked: &'a [CheckedNode],
+    /// The value of `self`.
     object: CelValue<'a>,
-    /// The values of the macros' variables, from the outermost.
+    /// The values of the variables of the macros in progress, from the outermost. [`Meaning::Variable`] is an index
+    /// here.
     variables: Vec<CelValue<'a>>,
     pub(super) meter: CostMeter,
-    /// The part of the expression in which the limit was exceeded.
+    /// The smallest call, operator or macro in which a limit was exceeded; `None` if none was.
     pub(super) over: Option<ExprId>,
 }
 
 impl<'a> Evaluator<'a> {
+    /// An evaluation of the tree `ast`, which was checked, for the object. `meter` has the limits.
     pub(super) fn new(
         ast: &'a Ast,
         checked: &'a [CheckedNode],
@@ -49,7 +54,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates the whole expression, which must be a boolean.
     ///
     /// # Errors
-    /// The expression fails for this object, or costs too much; then `over` is set.
+    /// The expression fails for this object, or exceeds a limit; then `over` is set.
     pub(super) fn run(&mut self) -> Result<bool, Failure> {
         let root = self.ast.root;
         let value = self.value(root);
@@ -62,7 +67,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates a part of the expression that does not depend on the object.
+    /// Evaluates a part of the expression that does not read the object or a variable.
     pub(super) fn constant(&mut self, id: ExprId) -> Evaluated<'a> {
         self.value(id)
     }
@@ -91,6 +96,7 @@ impl<'a> Evaluator<'a> {
             Expr::And(operands) => self.logical(operands, false),
             Expr::Or(operands) => self.logical(operands, true),
             Expr::Binary(operator, left, right) => {
+                // The list of literals is not built, because it would be made again for each evaluation of the node.
                 if let (super::ast::BinaryOperator::In, Expr::List(elements), Meaning::Literals) =
                     (operator, ast.expr(*right), &self.checked[right.index()].meaning)
                 {
@@ -107,6 +113,7 @@ impl<'a> Evaluator<'a> {
                 self.value(chosen)
             }
             Expr::Fold { kind, range, variables, filter, result } => {
+                // A macro that ends early leaves its variables, so they are removed here.
                 let outside = self.variables.len();
                 let result = self.fold(*kind, *range, variables.len(), *filter, *result);
                 self.variables.truncate(outside);
@@ -116,7 +123,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Remembers the first part around an exceeded limit that an author recognizes: a call, an operator or a macro.
+    /// Records the node as the part in which a limit was exceeded, if `result` says so and no part within the node has
+    /// been recorded. Called for calls, operators and macros, which the author of an expression recognizes.
     fn note<T>(&mut self, id: ExprId, result: Result<T, Failure>) -> Result<T, Failure> {
         if let Err(Failure::Over) = result {
             self.over.get_or_insert(id);
@@ -132,6 +140,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// The value of a name: the object, a variable of a macro, or a type.
     fn name(&mut self, id: ExprId) -> Evaluated<'a> {
         self.meter.charge(1)?;
         match &self.checked[id.index()].meaning {
@@ -142,7 +151,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The key of a selection in the object.
+    /// The JSON key of the member that `of.field` names. It differs from `field` if the expression escapes the name.
     fn key_of(&self, id: ExprId, field: &'a str) -> &'a str {
         match &self.checked[id.index()].meaning {
             Meaning::Key(key) => key,
@@ -150,7 +159,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `of.field`; of an optional value it is optional.
+    /// Evaluates `of.field`, or `of.?field` if it is optional. The result is an optional value if it is optional, or if
+    /// `of` is an optional value.
     fn select(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>, is_optional: bool) -> Evaluated<'a> {
         self.meter.charge(1)?;
         if let Meaning::Type(name) = self.checked[id.index()].meaning {
@@ -161,6 +171,8 @@ impl<'a> Evaluator<'a> {
         self.member_of(target, &key, is_optional)
     }
 
+    /// Evaluates `of[key]`, or `of[?key]` if it is optional. The result is an optional value as in
+    /// [`Evaluator::select`].
     fn index(&mut self, of: ExprId, key: ExprId, is_optional: bool) -> Evaluated<'a> {
         self.meter.charge(1)?;
         let target = self.value(of)?;
@@ -168,7 +180,11 @@ impl<'a> Evaluator<'a> {
         self.member_of(target, &key, is_optional)
     }
 
-    /// The member of a map, or the element of a list.
+    /// The member of a map, or the element of a list. If the target is an optional value or the selection
+    /// `is_optional`, the result is an optional value, which is empty if the member is absent.
+    ///
+    /// # Errors
+    /// The member is absent and the result is not optional, or the target has no members.
     fn member_of(&mut self, target: CelValue<'a>, key: &CelValue<'a>, is_optional: bool) -> Evaluated<'a> {
         let (target, was_optional) = match target {
             CelValue::Optional(None) => return Ok(CelValue::Optional(None)),
@@ -196,18 +212,19 @@ impl<'a> Evaluator<'a> {
                 }
                 found
             }
-            // As in cel-go, a value without members has none of this name.
+            // As in cel-go, an optional member of a value that is no list or map is absent.
             _ if is_optional && (key.as_key().is_some() || matches!(key, CelValue::Double(_))) => None,
             _ => return no_overload(),
         };
         Ok(match found {
             Some(found) if !is_optional => found,
-            // An optional within an optional is not possible here.
+            // A member that is an optional value itself is not wrapped again.
             Some(found @ CelValue::Optional(_)) => found,
             found => CelValue::Optional(found.map(Arc::new)),
         })
     }
 
+    /// Evaluates `has(of.field)`: whether the map, or the content of the optional value, has the member.
     fn has(&mut self, id: ExprId, of: ExprId, field: &'a Arc<str>) -> Evaluated<'a> {
         let key = CelValue::Text(Text::Borrowed(self.key_of(id, field)));
         let target = match self.value(of)? {
@@ -222,11 +239,12 @@ impl<'a> Evaluator<'a> {
                 Ok(CelValue::Bool(map.get(&key, &mut self.meter)?.is_some()))
             }
             CelValue::List(_) => no_overload(),
-            // As in cel-go, a value without members has none of this name.
+            // As in cel-go, a value that is no list or map has no member.
             _ => Ok(CelValue::Bool(false)),
         }
     }
 
+    /// Evaluates `-of` for an integer, a double or a duration.
     fn negate(&mut self, of: ExprId) -> Evaluated<'a> {
         self.meter.charge(1)?;
         match self.value(of)? {
@@ -241,7 +259,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `&&` and `||`: the first operand with the deciding value decides, also after operands that fail.
+    /// Evaluates `&&` (`deciding` is false) or `||` (`deciding` is true). The result is `deciding` if some operand has
+    /// this value, even after an operand that fails. Otherwise the first error counts.
     fn logical(&mut self, operands: &[ExprId], deciding: bool) -> Evaluated<'a> {
         let mut failure = None;
         for operand in operands {
@@ -257,12 +276,12 @@ impl<'a> Evaluator<'a> {
         failure.map_or(Ok(CelValue::Bool(!deciding)), Err)
     }
 
-    /// `left in [literals]` without making the list.
+    /// Evaluates `left in elements`, where the elements are literals, without building the list.
     fn in_literals(&mut self, left: ExprId, elements: &'a [(ExprId, bool)]) -> Evaluated<'a> {
         let ast = self.ast;
         self.meter.charge(LIST_COST)?;
         if elements.is_empty() {
-            // As in cel-go, which does not evaluate the left side then.
+            // As in cel-go, the left operand is not evaluated, so its errors do not count.
             return Ok(CelValue::Bool(false));
         }
         let left = self.value(left)?;
@@ -275,7 +294,8 @@ impl<'a> Evaluator<'a> {
         Ok(CelValue::Bool(false))
     }
 
-    /// The content of an optional element; `None` if it has none.
+    /// Evaluates an element of a list literal or a value of a map literal. An optional one must be an optional value,
+    /// and the result is its content; `None` if it is empty.
     fn entry(&mut self, id: ExprId, is_optional: bool) -> Result<Option<CelValue<'a>>, Failure> {
         match self.value(id)? {
             value if !is_optional => Ok(Some(value)),
@@ -284,6 +304,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Evaluates a list literal. Optional elements that are empty are left out.
     fn list(&mut self, elements: &[(ExprId, bool)]) -> Evaluated<'a> {
         self.meter.charge(LIST_COST)?;
         self.meter.make_values(elements.len())?;
@@ -294,6 +315,7 @@ impl<'a> Evaluator<'a> {
         Ok(CelValue::list(values))
     }
 
+    /// Evaluates a map literal. Optional entries that are empty are left out.
     fn map(&mut self, entries: &[(ExprId, ExprId, bool)]) -> Evaluated<'a> {
         self.meter.charge(MAP_COST)?;
         self.meter.make_values(entries.len())?;
@@ -306,13 +328,14 @@ impl<'a> Evaluator<'a> {
         Ok(CelValue::Map(Map::build(built, &mut self.meter)?))
     }
 
+    /// Evaluates the arguments of a call, and then the function that the check has found.
     fn call(&mut self, id: ExprId, target: Option<ExprId>, arguments: &[ExprId]) -> Evaluated<'a> {
         let Meaning::Call { function, has_target, pattern } = &self.checked[id.index()].meaning else {
             return no_overload();
         };
         let mut values: Vec<CelValue<'a>> = Vec::with_capacity(arguments.len() + 1);
         for argument in target.iter().filter(|_| *has_target).chain(arguments) {
-            // `or` and `orValue` need their argument only if there is no value.
+            // `or` and `orValue` evaluate their argument only if the target is empty.
             if let (Function::OptionalOr | Function::OptionalOrValue, [CelValue::Optional(Some(value))]) =
                 (*function, &values[..])
             {
@@ -326,7 +349,7 @@ impl<'a> Evaluator<'a> {
             values.push(value);
         }
         let result = call(&mut self.meter, *function, &values, pattern.as_ref())?;
-        // The sum of no elements is the zero of their type.
+        // The sum of an empty list is the integer 0. It becomes the zero of the type that the check has found.
         match (function, &result, &self.checked[id.index()].kind) {
             (Function::Sum, CelValue::Int(0), CelType::Double) => Ok(CelValue::Double(0.0)),
             (Function::Sum, CelValue::Int(0), CelType::Duration) => Ok(CelValue::Duration(0)),
@@ -335,6 +358,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Evaluates `target.optMap(variable, body)`: an empty optional value if the target is empty; otherwise the body as
+    /// an optional value. With `optFlatMap` (`is_flat`), the body must be an optional value itself.
     fn optional_map(&mut self, target: ExprId, body: ExprId, is_flat: bool) -> Evaluated<'a> {
         self.meter.charge(ROUND_COST)?;
         let inner = match self.value(target)? {
@@ -352,7 +377,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A macro over the elements of a list or the keys of a map.
+    /// Evaluates a macro over the elements of a list or the entries of a map: see [`Expr::Fold`]. `variables` is the
+    /// number of variables. The caller removes the variables that are left at the end.
     fn fold(
         &mut self,
         kind: FoldKind,
@@ -371,6 +397,7 @@ impl<'a> Evaluator<'a> {
             Gathered { kind, failure: None, count: 0, elements: Vec::new(), keys: Vec::new(), entries: Vec::new() };
         for round in rounds {
             self.meter.charge(ROUND_COST)?;
+            // The variables of the round before are replaced.
             self.variables.truncate(outside);
             let (first, second) = round.read(&mut self.meter)?;
             self.variables.push(first.clone());
@@ -379,6 +406,7 @@ impl<'a> Evaluator<'a> {
                 Some(filter) => self.boolean(filter),
                 None => Ok(true),
             };
+            // `all` and `exists` end when an element decides, and note the first error. The other macros fail at once.
             match (kind, is_chosen) {
                 (_, Err(Failure::Over)) => return Err(Failure::Over),
                 (FoldKind::All, Ok(false)) => return Ok(CelValue::Bool(false)),
@@ -403,6 +431,7 @@ impl<'a> Evaluator<'a> {
                     };
                     match kind {
                         FoldKind::TransformMap => insert(&mut gathered.entries, first, value)?,
+                        // The result is a map, whose entries are added to the new map.
                         FoldKind::TransformMapEntry => {
                             let CelValue::Map(map) = value else { return no_overload() };
                             let count = map.count(&mut self.meter)?;
@@ -430,20 +459,23 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What a macro has gathered so far.
+/// The results of the rounds of a macro so far. Each kind of macro uses some of the fields.
 struct Gathered<'a> {
     kind: FoldKind,
     /// The first error of `all` or `exists`, which counts if no element decides.
     failure: Option<Failure>,
+    /// The number of elements for which the condition of `exists_one` holds.
     count: usize,
+    /// The elements of the new list, of `map`, `filter` and `sortBy`.
     elements: Vec<CelValue<'a>>,
-    /// For each element, the key by which it is sorted.
+    /// For each of `elements`, the key by which `sortBy` sorts it.
     keys: Vec<CelValue<'a>>,
+    /// The entries of the new map, of the transformations.
     entries: Vec<BuiltEntry<'a>>,
 }
 
 impl<'a> Gathered<'a> {
-    /// The result after all elements.
+    /// The result of the macro after all rounds. Not for `sortBy`, whose elements [`Evaluator::fold`] sorts.
     fn finish(self, meter: &mut CostMeter) -> Evaluated<'a> {
         match (self.kind, self.failure) {
             (_, Some(failure)) => Err(failure),
@@ -465,18 +497,18 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// A round of a macro, whose values have not been read.
+/// A round of a macro: the values of its variables, which have not been read.
 enum Round<'a> {
-    /// An element or a key.
+    /// For one variable: an element of a list or a key of a map.
     One(UnreadValue<'a>),
-    /// An element with its index.
+    /// For two variables: an element of a list, after its index.
     Element(i64, UnreadValue<'a>),
-    /// A key with its value.
+    /// For two variables: a key and its value.
     Entry(MapEntry<'a>),
 }
 
 impl<'a> Round<'a> {
-    /// The values of the one or two variables.
+    /// Reads the values of the first variable, and of the second one if there are two.
     fn read(self, meter: &mut CostMeter) -> Result<(CelValue<'a>, Option<CelValue<'a>>), Failure> {
         match self {
             Round::One(element) => Ok((element.read(meter)?, None)),
@@ -486,7 +518,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// The rounds of a macro over a value.
+/// The rounds of a macro over a value, which must be a list or a map, with this number of variables.
 fn rounds<'a>(range: CelValue<'a>, variables: usize) -> Result<Box<dyn Iterator<Item = Round<'a>> + 'a>, Failure> {
     Ok(match (range, variables) {
         (CelValue::List(list), 1) => Box::new(list.elements().map(Round::One)),
@@ -499,18 +531,22 @@ fn rounds<'a>(range: CelValue<'a>, variables: usize) -> Result<Box<dyn Iterator<
     })
 }
 
-/// Adds an entry of a new map.
+/// Adds an entry of a new map. [`Map::build`] sorts the entries later.
+///
+/// # Errors
+/// The key is not a boolean, an integer or a text.
 fn insert<'a>(entries: &mut Vec<BuiltEntry<'a>>, key: CelValue<'a>, value: CelValue<'a>) -> Result<(), Failure> {
-    let found = match key {
+    // A double can find the key of an integer, but cannot be the key of a new map.
+    let sorted = match key {
         CelValue::Double(_) => None,
         ref key => key.as_key(),
     };
-    let Some(found) = found else { return other(format!("unsupported key type: {}", key.type_name())) };
-    entries.push(BuiltEntry { sorted: found, key, value });
+    let Some(sorted) = sorted else { return other(format!("unsupported key type: {}", key.type_name())) };
+    entries.push(BuiltEntry { sorted, key, value });
     Ok(())
 }
 
-/// A key as error messages show it.
+/// A key for an error message: its text, or the name of its type if it cannot be a key.
 fn key_text(key: &CelValue<'_>) -> String {
     match key {
         CelValue::Text(text) => super::lex::excerpt(text),
@@ -522,6 +558,7 @@ fn key_text(key: &CelValue<'_>) -> String {
     }
 }
 
+/// The value of a literal.
 fn literal_value(literal: &CelLiteral) -> CelValue<'_> {
     match literal {
         CelLiteral::Null => CelValue::Null,

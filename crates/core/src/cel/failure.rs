@@ -1,12 +1,13 @@
 //! How an evaluation fails.
 
-/// Why an expression has no value for an object. `&&`, `||` and the macros absorb it if another operand decides.
+/// Why an expression has no value for an object. `&&`, `||`, `all` and `exists` ignore the error of an operand if
+/// another operand or element decides.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// A field or key is absent.
     #[error("no such key: {0}")]
     NoSuchKey(String),
-    /// Values do not have the types that an operator or function needs.
+    /// The operator or function has no overload for the types of its arguments.
     #[error("no such overload")]
     NoSuchOverload,
     /// An index of a list is too large or negative.
@@ -26,12 +27,12 @@ pub enum EvalError {
     Other(String),
 }
 
-/// The end of an evaluation without a value.
+/// Why a part of an expression has no value.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// An error of this part of the expression.
+    /// An error of this part of the expression. The part around it can ignore the error: see [`EvalError`].
     Error(EvalError),
-    /// The whole evaluation costs too much. Nothing absorbs it.
+    /// The evaluation exceeds its limit of cost, time or memory. It ends the whole evaluation.
     Over,
 }
 
@@ -41,12 +42,12 @@ impl From<EvalError> for Failure {
     }
 }
 
-/// The failure of a function whose arguments do not have the right types.
+/// The failure of an operator or function without an overload for the types of its arguments.
 pub(super) fn no_overload<T>() -> Result<T, Failure> {
     Err(EvalError::NoSuchOverload.into())
 }
 
-/// A failure with a text of its own.
+/// A failure with a text: [`EvalError::Other`].
 pub(super) fn other<T>(message: impl Into<String>) -> Result<T, Failure> {
     Err(EvalError::Other(message.into()).into())
 }

@@ -1,11 +1,11 @@
 //! The functions that expressions can call: names, types of arguments and results.
 //!
-//! One table: a row for each overload. [`super::check`] chooses by the types that it knows, and [`super::call`]
-//! evaluates by the values that it gets.
+//! One table has a row for each overload. [`super::check`] finds the function of a call by its name and the known types
+//! of its arguments. [`super::call`] evaluates the function by the values of its arguments.
 
 use super::types::CelType;
 
-/// A function. Overloads that differ in types only are one function.
+/// A function. All overloads of one name are one function. [`TABLE`] has the names in expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Size,
@@ -110,14 +110,15 @@ pub(super) enum Function {
     Major,
     Minor,
     Patch,
-    /// `format.named(name)`.
+    /// `format.named(name)`: the format of a name that is an argument.
     FormatNamed,
-    /// The format of a name.
+    /// A function without arguments that returns the format of this name, such as `format.dns1123Label()`.
     FormatOf(&'static str),
     Validate,
 }
 
-/// A type in the table. `A` is any type, the same one in all places of a row.
+/// A type of an argument or a result in [`TABLE`]. `A` is any type, the same one in all places of a row. `Ordered` and
+/// `Summable` are like `A`, but only some types can take their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Any,
@@ -148,17 +149,19 @@ enum Sort {
     ListOfInt,
     Map,
     OptionalOfA,
-    /// A number, text, boolean, bytes, time or duration: types with an order.
+    /// A type with an order: a number, text, boolean, bytes, time or duration. Null and dynamic types count too.
     Ordered,
     ListOfOrdered,
-    /// A number or a duration.
+    /// A number or a duration. Null and dynamic types count too.
     Summable,
     ListOfSummable,
 }
 
-/// An overload: the name, whether it has a target, which is the first of its arguments, and its types.
+/// An overload: the name, [`GLOBAL`] or [`METHOD`], the types of the arguments, the type of the result, and the
+/// function. The target of a method is its first argument.
 type Row = (&'static str, bool, &'static [Sort], Sort, Function);
 
+/// Whether an overload is called on a target: `name(arguments)`, or `target.name(arguments)`.
 const GLOBAL: bool = false;
 const METHOD: bool = true;
 
@@ -355,12 +358,12 @@ const TABLE: &[Row] = {
     ]
 };
 
-/// Why no overload fits.
+/// Why a call has no overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoOverload {
-    /// There is no function of that name.
+    /// No function has that name.
     Unknown,
-    /// There is one, but not for these arguments.
+    /// Functions with that name have other arguments.
     Mismatch,
 }
 
@@ -370,7 +373,8 @@ pub(super) fn is_global(name: &str) -> bool {
 }
 
 /// The function of a name for arguments of these types, and the type of its result. The target of a method is the first
-/// argument. If several overloads fit, because a type is dynamic, and their results differ, the result is dynamic.
+/// argument. Several overloads can fit, because a type is dynamic. Then the function is that of the first overload, and
+/// the result is dynamic if the functions or the results differ.
 ///
 /// # Errors
 /// No overload fits.
@@ -399,8 +403,10 @@ pub(super) fn resolve(name: &str, is_method: bool, types: &[&CelType]) -> Result
     found.ok_or(if is_known { NoOverload::Mismatch } else { NoOverload::Unknown })
 }
 
-/// Whether an argument fits a type of the table. `bound` is the type that `A` has so far.
+/// Whether an argument of the type `found` fits a type of the table. `bound` is the type that `A` has by the arguments
+/// before (`None`: none of them had an `A`). If the argument has an `A`, `bound` becomes the common type.
 fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
+    // Whether `A` can have this type too.
     let mut binds = |found: &CelType| match bound {
         None => {
             *bound = Some(found.clone());
@@ -445,7 +451,7 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
     }
 }
 
-/// The type of an entry of the table, with `A` as bound.
+/// The type that an entry of the table stands for. `bound` is the type of `A`; `None`: dynamic.
 fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
     let bound = bound.unwrap_or(CelType::Dyn);
     match sort {
@@ -475,7 +481,7 @@ fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
         Sort::ListOfAny => CelType::list_of(CelType::Dyn),
         Sort::ListOfText => CelType::list_of(CelType::TEXT),
         Sort::ListOfInt => CelType::list_of(CelType::Int),
-        // Only parameters are maps, and `fits` has their case.
+        // This value is not used: no result is a map, and `fits` decides for arguments.
         Sort::Map => CelType::Bool,
         Sort::OptionalOfA => CelType::optional(bound),
     }

@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use super::error::CelError;
 
-/// A token and its position in bytes.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CelToken {
     pub(super) kind: CelTokenKind,
+    /// The byte offset of its start in the expression.
     pub(super) start: usize,
+    /// The byte offset after its end.
     pub(super) end: usize,
 }
 
 /// The kind of a token, with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CelTokenKind {
-    /// A name that is not a keyword; it may be reserved.
+    /// A name that is not a keyword. It may be one of the reserved names: see [`is_reserved`].
     Name(Arc<str>),
     /// An integer without a sign. It may be 2^63, which is valid only after a minus.
     Int(u64),
@@ -29,13 +31,14 @@ pub(super) enum CelTokenKind {
     False,
     Null,
     In,
-    /// A sign or operator.
+    /// One of [`SIGNS`].
     Sign(&'static str),
     /// The end of the expression.
     End,
 }
 
-/// Names that cannot be variables, because host languages reserve them.
+/// Names that cannot be variables. The language definition reserves them, because other languages have them as
+/// keywords.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -56,7 +59,8 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// The signs; of two with the same beginning the longer one comes first.
+/// The operators and the punctuation. Of two with the same beginning, the longer one comes first. `=` is no operator:
+/// as a token, the parser can report it.
 const SIGNS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", ".", ",", ":", "?", "(", ")", "[", "]", "{", "}", "<", ">", "!", "-", "+", "*",
     "/", "%", "=",
@@ -67,7 +71,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Reads the token at or after `position`.
+/// Reads the first token at or after the byte offset `position`, after white space and comments.
 ///
 /// # Errors
 /// The text there is no token, or a literal is invalid.
@@ -81,6 +85,7 @@ pub(super) fn next_token(text: &str, position: usize) -> Result<CelToken, CelErr
         return Ok(literal);
     }
     let has_digit = |index: usize| rest.as_bytes().get(index).is_some_and(u8::is_ascii_digit);
+    // `.5` is a number; another point is a sign.
     if first.is_ascii_digit() || (first == '.' && has_digit(1)) {
         return number(text, start);
     }
@@ -116,9 +121,15 @@ fn skip_space(text: &str, mut position: usize) -> usize {
     }
 }
 
-/// Reads a number, which starts with a digit or with a point and a digit.
+/// Reads the number at `start`, where the text has a digit, or a point and a digit. Forms: `0x1f`, `12`, `1.5`, `.5`,
+/// `1e-3`, and integers with the suffix `u` for unsigned ones. What cannot belong to the number is left for the next
+/// token.
+///
+/// # Errors
+/// The number is out of the range of its type.
 fn number(text: &str, start: usize) -> Result<CelToken, CelError> {
     let bytes = text.as_bytes();
+    // The number of digits from an offset on.
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let token = |kind, end| Ok(CelToken { kind, start, end });
     let invalid = |kind: &str| CelError::syntax(text, start, format_args!("invalid {kind} literal"));
@@ -135,6 +146,7 @@ fn number(text: &str, start: usize) -> Result<CelToken, CelError> {
     }
     let mut end = start + digits(start);
     let mut is_double = false;
+    // A point or an `e` without digits after it is not a part of the number.
     if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
         is_double = true;
         end += 1 + digits(end + 1);
@@ -158,7 +170,11 @@ fn number(text: &str, start: usize) -> Result<CelToken, CelError> {
     }
 }
 
-/// Reads a string or bytes literal; `None` if there is none at `start`.
+/// Reads the string or bytes literal at `start`; `None` if there is none. The prefix `b` makes bytes, and `r` makes a
+/// raw literal, in which a backslash is an ordinary character. A literal in three quotes may have line breaks.
+///
+/// # Errors
+/// The closing quote is missing, or an escape is invalid.
 fn quoted(text: &str, start: usize) -> Result<Option<CelToken>, CelError> {
     let bytes = text.as_bytes();
     let (mut is_raw, mut is_bytes) = (false, false);
@@ -196,21 +212,25 @@ fn quoted(text: &str, start: usize) -> Result<Option<CelToken>, CelError> {
     let kind = if is_bytes {
         CelTokenKind::Bytes(content.into())
     } else {
-        // Escapes of strings are characters, and the rest is text already.
+        // The content is valid UTF-8: each escape in a string stands for a whole character.
         CelTokenKind::Text(String::from_utf8(content).map_err(|_| unfinished())?.into())
     };
     Ok(Some(CelToken { kind, start, end }))
 }
 
-/// Reads the escape at `start`, which is a backslash, appends its meaning to `content`, and returns its length.
+/// Reads the escape at `start`, where the text has a backslash. Appends the character to `content` as UTF-8, and
+/// returns the length of the escape in bytes. In a bytes literal (`is_bytes`), `\x` and octal escapes are one byte, and
+/// `\u` is invalid.
 fn escape(text: &str, start: usize, is_bytes: bool, content: &mut Vec<u8>) -> Result<usize, CelError> {
     let invalid = || CelError::syntax(text, start, "token recognition error: invalid escape sequence");
     let rest = &text.as_bytes()[start + 1..];
+    // The value of `digits` digits after `skipped` bytes; `None` if they are not digits.
     let number = |skipped: usize, digits: usize, radix: u32| {
         let digits = rest.get(skipped..skipped + digits)?;
         let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
         u32::from_str_radix(digits, radix).ok()
     };
+    // The code point or the byte, the length without the backslash, and whether it can be a byte.
     let (code, length, is_octet) = match rest.first().ok_or_else(invalid)? {
         byte @ (b'\\' | b'?' | b'"' | b'\'' | b'`') => (Some(u32::from(*byte)), 1, false),
         b'a' => (Some(0x07), 1, false),
@@ -236,7 +256,7 @@ fn escape(text: &str, start: usize, is_bytes: bool, content: &mut Vec<u8>) -> Re
     Ok(length + 1)
 }
 
-/// The beginning of a text, for a message.
+/// The text for a message: at most its first 40 characters, followed by `...` if it is longer.
 pub(super) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 40;
     match text.char_indices().nth(LONGEST) {

@@ -11,10 +11,10 @@ use super::operate::{binary, is_same, order};
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue};
 
-/// The maximum number of levels that `flatten` enters.
+/// The maximum number of levels that `flatten` enters. Lists below stay nested.
 const MAX_LEVELS: i64 = 32;
 
-/// Evaluates a function whose first argument is a list.
+/// Evaluates a function whose first argument is a list. `rest`: the other arguments.
 pub(super) fn call<'a>(
     meter: &mut CostMeter,
     function: Function,
@@ -77,7 +77,7 @@ pub(super) fn call<'a>(
     }
 }
 
-/// The element at an index as an optional.
+/// The element at an index as an optional value, which is empty if the list has no such element.
 fn optional_element<'a>(meter: &mut CostMeter, list: &ListValue<'a>, index: i64) -> Evaluated<'a> {
     meter.charge(1)?;
     let found = list.get(index, meter)?;
@@ -85,7 +85,7 @@ fn optional_element<'a>(meter: &mut CostMeter, list: &ListValue<'a>, index: i64)
     Ok(CelValue::Optional(found.map(Arc::new)))
 }
 
-/// The elements as a vector.
+/// Reads the elements into a vector, and counts them as new values.
 fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelValue<'a>>, Failure> {
     meter.charge(1)?;
     let count = list.count(meter)?;
@@ -93,7 +93,7 @@ fn collect<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Result<Vec<CelVal
     list.elements().map(|element| element.read(meter)).collect()
 }
 
-/// The index of the first or last element that equals a value; -1 if there is none.
+/// The index of the first element that equals a value, or of the last one if `is_last`; -1 if there is none.
 fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>, is_last: bool) -> Evaluated<'a> {
     let mut found = -1;
     for (index, element) in (0..).zip(list.elements()) {
@@ -108,6 +108,7 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
     Ok(CelValue::Int(found))
 }
 
+/// Whether a list has an element that equals a value.
 fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
         let element = element.read(meter)?;
@@ -118,7 +119,7 @@ fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -
     Ok(false)
 }
 
-/// Whether a list has all elements of another one.
+/// Whether `list` has each element of `other`.
 fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListValue<'a>) -> Result<bool, Failure> {
     for element in other.elements() {
         let element = element.read(meter)?;
@@ -129,6 +130,7 @@ fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListVal
     Ok(true)
 }
 
+/// Evaluates `isSorted`: whether no element is less than the one before it.
 fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut before: Option<CelValue<'a>> = None;
     for element in list.elements() {
@@ -144,7 +146,8 @@ fn is_sorted<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     Ok(CelValue::Bool(true))
 }
 
-/// The sum; the integer 0 for an empty list.
+/// Evaluates `sum` for numbers of one type, or durations. The sum of an empty list is the integer 0; the evaluator
+/// converts it to the type that the check has found.
 fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut sum: Option<CelValue<'a>> = None;
     for element in list.elements() {
@@ -160,7 +163,8 @@ fn sum<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     Ok(sum.unwrap_or(CelValue::Int(0)))
 }
 
-/// The least or greatest element, by the order that it has to all others.
+/// Evaluates `min` (`wanted` is `Less`) or `max` (`wanted` is `Greater`): the element that has this order to the
+/// others. `name`: the name of the function, for the error about an empty list.
 fn extreme<'a>(meter: &mut CostMeter, list: &ListValue<'a>, wanted: Ordering, name: &str) -> Evaluated<'a> {
     let mut found: Option<CelValue<'a>> = None;
     for element in list.elements() {
@@ -174,6 +178,7 @@ fn extreme<'a>(meter: &mut CostMeter, list: &ListValue<'a>, wanted: Ordering, na
     found.ok_or_else(|| EvalError::Other(format!("{name} called on empty list")).into())
 }
 
+/// Evaluates `slice`: the elements from the index `from` up to the index `to`, without the element at `to`.
 fn slice<'a>(meter: &mut CostMeter, list: &ListValue<'a>, from: i64, to: i64) -> Evaluated<'a> {
     let elements = collect(meter, list)?;
     match (usize::try_from(from), usize::try_from(to)) {
@@ -184,7 +189,7 @@ fn slice<'a>(meter: &mut CostMeter, list: &ListValue<'a>, from: i64, to: i64) ->
     }
 }
 
-/// The list with the elements of nested lists in their places, down to a number of levels.
+/// Evaluates `flatten`: replaces each nested list by its elements, `levels` times, but at most [`MAX_LEVELS`] times.
 fn flatten<'a>(meter: &mut CostMeter, list: &ListValue<'a>, levels: i64) -> Evaluated<'a> {
     let mut elements = collect(meter, list)?;
     for _ in 0..levels.min(MAX_LEVELS) {
@@ -208,16 +213,20 @@ fn flatten<'a>(meter: &mut CostMeter, list: &ListValue<'a>, levels: i64) -> Eval
     Ok(CelValue::list(elements))
 }
 
-/// The list in the order of its elements, which have one type.
+/// Evaluates `sort`: the list in ascending order of its elements, which must have one type.
 fn sort<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let elements = collect(meter, list)?;
     let order = order_of(meter, &elements)?;
     Ok(CelValue::list(order.into_iter().filter_map(|index| elements.get(index).cloned()).collect()))
 }
 
-/// The indexes of keys of one type, in the order of the keys. Equal keys stay in their order.
+/// The indexes of `keys`, in ascending order of the keys. Equal keys keep their order.
+///
+/// # Errors
+/// The keys have different types or types without an order, or a limit is exceeded.
 pub(super) fn order_of(meter: &mut CostMeter, keys: &[CelValue<'_>]) -> Result<Vec<usize>, Failure> {
-    // The cost of all comparisons is counted before: a comparison that fails in the middle would not be an order.
+    // The cost of all comparisons is counted before the sort. A comparison that fails during the sort would have no
+    // result, and a sort needs a consistent order.
     let mut work: u64 = 0;
     for key in keys {
         if Some(key.type_name()) != keys.first().map(CelValue::type_name) {
@@ -237,17 +246,19 @@ pub(super) fn order_of(meter: &mut CostMeter, keys: &[CelValue<'_>]) -> Result<V
     }
     meter.charge(work.saturating_mul(u64::from(keys.len().max(1).ilog2()) + 1))?;
     meter.make_values(keys.len())?;
-    let mut free = CostMeter::new(u64::MAX.into());
+    let mut unlimited = CostMeter::new(u64::MAX.into());
     let mut indexes: Vec<usize> = (0..keys.len()).collect();
     indexes.sort_by(|left, right| match (keys.get(*left), keys.get(*right)) {
+        // `order` has no result for NaN.
         (Some(CelValue::Double(left)), Some(CelValue::Double(right))) => left.total_cmp(right),
-        (Some(left), Some(right)) => order(&mut free, left, right).ok().flatten().unwrap_or(Ordering::Equal),
+        (Some(left), Some(right)) => order(&mut unlimited, left, right).ok().flatten().unwrap_or(Ordering::Equal),
         _ => Ordering::Equal,
     });
     Ok(indexes)
 }
 
-/// The elements without repetitions, in the order of their first occurrence.
+/// Evaluates `distinct`: the elements without repetitions, in the order of their first occurrence. Each element is
+/// compared with all before it, because not all types of elements can be sorted.
 fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     let mut found: Vec<CelValue<'a>> = Vec::new();
     for element in list.elements() {
@@ -267,7 +278,7 @@ fn distinct<'a>(meter: &mut CostMeter, list: &ListValue<'a>) -> Evaluated<'a> {
     Ok(CelValue::list(found))
 }
 
-/// The integers from 0 up to `end`, without it.
+/// Evaluates `lists.range`: the integers from 0 up to `end`, without `end`. Empty if `end` is negative.
 pub(super) fn range<'a>(meter: &mut CostMeter, end: i64) -> Evaluated<'a> {
     let count = usize::try_from(end).unwrap_or(0);
     meter.charge(count as u64)?;

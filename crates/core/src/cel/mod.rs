@@ -1,15 +1,17 @@
 //! CEL: expressions over an object, `self`, as Kubernetes has them in validation rules and admission policies.
 //!
 //! [`CelProgram::compile`] parses and checks an expression. [`CelProgram::evaluate`] evaluates it for the JSON of one
-//! object under a limit of cost. This module knows no store and no request.
+//! object under a limit of cost. This module does not depend on stores or requests.
 //!
-//! Types find errors, indexes and sizes before an evaluation. Values have the types that they are written with, as in
-//! ValidatingAdmissionPolicies of kube-apiserver, with which `e2e/tests/it/cel.rs` compares results.
+//! The schema of the object gives types to the parts of an expression. They serve to find errors, usable indexes and
+//! sizes before an evaluation. In an evaluation, a value has the type that its JSON has, not the one of the schema.
+//! This is as in ValidatingAdmissionPolicies of kube-apiserver, with which `e2e/tests/it/cel.rs` compares results.
 //!
 //! Map: `lex` and `parse` make the tree of `ast`, within bounds of length and depth. `check` finds names and types
 //! ([`types`]) with the table of `function`. `eval` walks the tree with `operate` and `call`; `meter` counts. `value`
 //! has the values, which stay JSON as long as possible. `constant` finds constant parts that fail for each object.
-//! `plan` finds the objects of an index between the bounds of `set`. `estimate` has the cost before the evaluation.
+//! `plan` bounds the objects for which an expression is true by sets that an index can find; `set` has these sets.
+//! `estimate` has the cost before the evaluation.
 //! Libraries of functions are `strings`, `text_format`, `lists`, `time`, `quantity`, `net`, `url`, `semver` and
 //! `named_format`.
 //!
@@ -30,12 +32,12 @@
 //! Other differences:
 //!
 //! - `string(timestamp)` is in UTC; upstream keeps the offset that was read. The time zone `Local` is UTC.
-//! - The first error of an expression is reported, not all. Syntax errors have other words.
+//! - Only the first error of an expression is reported. The texts of syntax errors differ.
 //! - Keys of new maps are booleans, integers and texts; upstream also makes maps with keys of other types.
 //! - A precision in a format is at most 100. Quantities above 10^29 and patterns with `\Q`, `\C` or octal escapes are
 //!   errors.
 //! - Costs are close to those of upstream, but not equal.
-//! - A pattern of more than 8,000 states is an error, and so are literal patterns that are too large together.
+//! - A pattern of more than 8,000 states is an error. So are literal patterns that together are too large to compile.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -95,17 +97,17 @@ use value::UnreadValue;
 pub struct CelEvaluation {
     /// Whether the expression is true for the object.
     pub result: Result<bool, EvaluationError>,
-    /// The cost, in the unit of Kubernetes.
+    /// The cost of what was evaluated, in the unit of Kubernetes. It counts an evaluation that fails, too.
     pub cost: u64,
 }
 
 /// Why an evaluation has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
-    /// The expression fails for this object.
+    /// The expression fails for this object, for example because it reads a field that the object does not have.
     #[error(transparent)]
     Failed(#[from] EvalError),
-    /// The evaluation costs more than the limit.
+    /// The evaluation costs more than the limit, or its new values take more than 8 MiB of memory.
     #[error("the evaluation exceeds the cost limit of {limit} in {expression}")]
     OverLimit {
         /// The part of the expression in which the limit was exceeded.
@@ -116,18 +118,19 @@ pub enum EvaluationError {
     /// The evaluation takes longer than the limit of time.
     #[error("the evaluation takes too long in {expression}")]
     TooLong {
-        /// The part of the expression in which the time was over.
+        /// The part of the expression in which the time limit was exceeded.
         expression: String,
     },
 }
 
 impl CelProgram {
-    /// Compiles an expression over objects of a type. The type only finds errors, bounds and sizes: values have the
-    /// types that they are written with. So an object that conforms to its schema gives the same result for
-    /// [`CelType::Dyn`].
+    /// Compiles an expression whose variable `self` has the type `object`. The type only serves to find errors, sets of
+    /// an index and sizes: in an evaluation, values have the types of their JSON. So an object that conforms to its
+    /// schema gives the same result for [`CelType::Dyn`].
     ///
     /// # Errors
-    /// The first error, with its position: of syntax, of a name or a type, or because the result is not a boolean.
+    /// The first error, with its position: the syntax, an unknown name, a wrong type, a constant part that fails for
+    /// each object, or a result that is not a boolean.
     pub fn compile(text: &str, object: &CelType) -> Result<CelProgram, CelError> {
         let ast = parse::parse(text)?;
         let checked = check::check(&ast, object)?;
@@ -140,7 +143,8 @@ impl CelProgram {
         &self.ast.text
     }
 
-    /// The cost of an evaluation, as the sizes in the schema, or defaults, suggest.
+    /// The estimated cost of an evaluation. Sizes come from the schema; otherwise they are [`DEFAULT_ITEMS`] and
+    /// [`DEFAULT_LENGTH`].
     pub fn estimated_cost(&self) -> u64 {
         estimate::cost(self)
     }
@@ -148,7 +152,8 @@ impl CelProgram {
     /// The estimated cost, if it is at most `limit`.
     ///
     /// # Errors
-    /// It is more. The error names the most expensive part, and a field that an index could have instead.
+    /// The estimated cost is above `limit`. The error names the most expensive part, and a field of that part that an
+    /// index could have.
     pub fn check_cost(&self, limit: u64) -> Result<u64, TooExpensive> {
         estimate::check(self, limit)
     }
@@ -159,12 +164,13 @@ impl CelProgram {
         estimate::unindexed(self, indexed, most)
     }
 
-    /// Which objects an index can find for the expression.
+    /// Bounds of the objects for which the expression is true, and of those for which it is false. The bounds are sets
+    /// that an index of these paths can find.
     pub fn analyze(&self, indexed: &Indexed) -> Plan {
         plan::analyze(self, indexed)
     }
 
-    /// Evaluates the expression for the JSON of one object. The object is read as a whole, once.
+    /// Evaluates the expression for the JSON of one object. A text that is not JSON fails at a cost of 0.
     pub fn evaluate(&self, object: &[u8], limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         match Tree::read(object) {
             Ok(tree) => self.evaluate_tree(&tree, limit),
@@ -175,7 +181,7 @@ impl CelProgram {
         }
     }
 
-    /// Evaluates the expression for an object that was read before.
+    /// Evaluates the expression for an object whose JSON was parsed before.
     pub fn evaluate_tree(&self, tree: &Tree<'_>, limit: impl Into<EvaluationLimit>) -> CelEvaluation {
         let limit = limit.into();
         let mut meter = CostMeter::new(limit);
@@ -194,7 +200,8 @@ impl CelProgram {
         }
     }
 
-    /// The result of an evaluation that exceeded its limit: that of time if it `is_late`.
+    /// The result of an evaluation that exceeded a limit. `part`: where; `None`: the whole expression. `limit`: the
+    /// limit of cost. `is_late`: the limit of time was exceeded, not that of cost.
     fn over(&self, part: Option<ast::ExprId>, limit: u64, cost: u64, is_late: bool) -> CelEvaluation {
         let part = part.unwrap_or(self.ast.root);
         let expression = lex::excerpt(self.ast.text_of(part));

@@ -7,10 +7,11 @@ use crate::selector::syntax::{
 
 use super::url::Url;
 
-/// A named format: its name, and the messages about a text that does not have it.
+/// A named format.
 #[derive(Clone, Copy)]
 pub(super) struct NamedFormat {
     pub(super) name: &'static str,
+    /// Returns the messages about a text that does not have the format; none for a text that has it.
     errors: fn(&str) -> Vec<String>,
 }
 
@@ -55,13 +56,13 @@ impl NamedFormat {
     }
 }
 
-/// The message if a text does not have a format.
+/// No message if a text is valid; otherwise this one.
 fn unless(is_valid: bool, message: &str) -> Vec<String> {
     if is_valid { Vec::new() } else { vec![message.to_owned()] }
 }
 
-/// A name that can be the beginning of another one. As upstream, a hyphen at the end and the character before it become
-/// a letter.
+/// A whole name to check instead of a prefix of names, such as `generateName`, which may end with a hyphen. As upstream
+/// (apimachinery, `maskTrailingDash`), a hyphen at the end and the character before it are replaced by `a`.
 fn of_prefix(text: &str) -> String {
     let rest = text.strip_suffix('-').filter(|rest| !rest.is_empty());
     match rest.and_then(|rest| rest.get(..rest.len() - 1)) {

@@ -8,7 +8,8 @@ use super::lex::excerpt;
 use super::value::CelValue;
 use super::value::Evaluated;
 
-/// Reads an address; `None` for other texts, for addresses with a zone, and for IPv4 addresses within IPv6.
+/// Reads an address. `None` for other texts, for addresses with a zone, and for IPv4 addresses in the form of IPv6
+/// (`::ffff:1.2.3.4`), as upstream.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     let address: IpAddr = text.parse().ok()?;
     match address {
@@ -17,7 +18,8 @@ pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Reads a range, an address and a number of bits; `None` for other texts.
+/// Reads a range of addresses such as `10.0.0.0/8`: an address, and the number of leading bits that the range shares.
+/// The address may have other bits too. `None` for other texts.
 pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse_ip(address)?;
@@ -27,15 +29,16 @@ pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     (bits <= width(address)).then_some((address, bits))
 }
 
-/// The number of bits of an address.
+/// The number of bits of an address: 32 or 128.
 fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The address with zeros after its leading bits.
+/// The address with zeros after its first `bits` bits.
 fn mask(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
+            // A shift by the whole width is no number: the mask of no bits is 0.
             let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
             IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & mask))
         }
@@ -46,6 +49,7 @@ fn mask(address: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
+/// Whether a unicast address is valid on one link only: 169.254.0.0/16 or fe80::/10.
 fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -53,7 +57,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Evaluates a function whose first argument is an address.
+/// Evaluates a function whose only argument is an address. `rest`: other arguments, with which no function exists.
 pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
     if !rest.is_empty() {
@@ -79,9 +83,11 @@ pub(super) fn call_ip<'a>(function: Function, address: IpAddr, rest: &[CelValue<
     })
 }
 
-/// Evaluates a function whose first argument is a range.
+/// Evaluates a function whose first argument is a range: an address, and the number of leading bits that the range
+/// shares. `rest`: the other arguments. An argument that is an address or a range can be a text.
 pub(super) fn call_cidr<'a>(function: Function, address: IpAddr, bits: u8, rest: &[CelValue<'a>]) -> Evaluated<'a> {
     use Function as F;
+    // Whether the range contains the range of `other`; an address is a range of one address.
     let contains = |other: IpAddr, other_bits: u8| {
         width(other) == width(address) && other_bits >= bits && mask(other, bits) == mask(address, bits)
     };

@@ -9,10 +9,13 @@ use super::time::Timestamp;
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Map};
 
-/// The maximum number of nested lists and maps that a comparison enters.
+/// The maximum number of nested lists, maps and optional values that a comparison enters.
 const MAX_DEPTH: usize = 100;
 
-/// Evaluates an operator.
+/// Evaluates an operator for two values.
+///
+/// # Errors
+/// The operator has no overload for the types of the values, the result is out of range, or a limit is exceeded.
 pub(super) fn binary<'a>(
     meter: &mut CostMeter,
     operator: BinaryOperator,
@@ -22,7 +25,7 @@ pub(super) fn binary<'a>(
     use BinaryOperator as B;
     match operator {
         B::Equal => Ok(CelValue::Bool(equal(meter, left, right)?)),
-        // As in cel-go, values that cannot be compared are different.
+        // As in cel-go, `!=` is true for values for which `==` is an error.
         B::NotEqual => Ok(CelValue::Bool(!is_same(meter, left, right)?)),
         B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => {
             meter.charge(1)?;
@@ -49,17 +52,18 @@ pub(super) fn binary<'a>(
 /// Whether two values are equal. Values of different types are unequal, but numbers are compared by value.
 ///
 /// # Errors
-/// The left value is of a type of Kubernetes, such as a quantity, and the right one is not null and of another type.
+/// The left value is of a type of Kubernetes' libraries, such as a quantity, and the right one is of another type and
+/// not null. Or the values are nested more than [`MAX_DEPTH`] deep, or a limit is exceeded.
 pub(super) fn equal(meter: &mut CostMeter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Failure> {
     equal_within(meter, left, right, MAX_DEPTH)
 }
 
-/// Whether two values are equal, where values that cannot be compared are not equal: for the search in lists.
+/// Like [`equal`], but false for types that cannot be compared. Searches in lists use it.
 pub(super) fn is_same(meter: &mut CostMeter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Failure> {
     unless(equal(meter, left, right), false)
 }
 
-/// The result of a comparison, or `otherwise` if the values cannot be compared.
+/// The result of a comparison, or `otherwise` if the types cannot be compared. Other errors remain.
 fn unless(result: Result<bool, Failure>, otherwise: bool) -> Result<bool, Failure> {
     match result {
         Err(Failure::Error(EvalError::NoSuchOverload)) => Ok(otherwise),
@@ -67,6 +71,7 @@ fn unless(result: Result<bool, Failure>, otherwise: bool) -> Result<bool, Failur
     }
 }
 
+/// Like [`equal`], for values that may be nested `depth` deep.
 fn equal_within(
     meter: &mut CostMeter,
     left: &CelValue<'_>,
@@ -112,10 +117,10 @@ fn equal_within(
                 return Ok(false);
             }
             for (left, right) in left.elements().zip(right.elements()) {
-                // Two elements are read.
+                // The cost of reading the two elements.
                 meter.charge(1)?;
                 let (left, right) = (left.read(meter)?, right.read(meter)?);
-                // As in cel-go, only elements that are known to differ make lists and maps different.
+                // As in cel-go, lists and maps are equal if their elements are equal or cannot be compared.
                 if !unless(equal_within(meter, &left, &right, below), true)? {
                     return Ok(false);
                 }
@@ -146,11 +151,15 @@ fn equal_within(
             | CelValue::Format(_),
             right,
         ) if !matches!(right, CelValue::Null) => return no_overload(),
+        // Numbers by value; values of different types are unequal.
         (left, right) => numbers(left, right).is_some_and(|order| order == Some(Ordering::Equal)),
     })
 }
 
-/// The order of two values; `None` for numbers of which one is not a number.
+/// The order of two values of one type, or of two numbers; `None` if one of them is NaN.
+///
+/// # Errors
+/// The types have no order, or differ and are not numbers; or a limit is exceeded.
 pub(super) fn order(
     meter: &mut CostMeter,
     left: &CelValue<'_>,
@@ -173,7 +182,8 @@ pub(super) fn order(
     }))
 }
 
-/// The order of two numbers. The outer `None`: one of the values is another type. The inner one: one is not a number.
+/// The order of two numbers by value. The outer `None`: one of the values has another type. The inner `None`: one of
+/// the numbers is NaN.
 fn numbers(left: &CelValue<'_>, right: &CelValue<'_>) -> Option<Option<Ordering>> {
     Some(match (left, right) {
         (CelValue::Int(left), CelValue::Int(right)) => Some(left.cmp(right)),
@@ -189,7 +199,7 @@ fn numbers(left: &CelValue<'_>, right: &CelValue<'_>) -> Option<Option<Ordering>
     })
 }
 
-/// `left in right`: an element of a list, or a key of a map.
+/// Evaluates `left in right`: whether a list has an element that equals `left`, or a map has the key `left`.
 fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     match right {
         CelValue::List(list) => {
@@ -212,6 +222,8 @@ fn is_in<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -
     }
 }
 
+/// Evaluates `left + right`: concatenates texts, bytes and lists, and adds numbers of one type, durations, and a
+/// timestamp and a duration.
 fn add<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     match (left, right) {
         (CelValue::Text(left), CelValue::Text(right)) => {
@@ -233,7 +245,7 @@ fn add<'a>(meter: &mut CostMeter, left: &CelValue<'a>, right: &CelValue<'a>) -> 
     }
 }
 
-/// Two lists as one.
+/// The elements of two lists as one new list.
 fn concat<'a>(meter: &mut CostMeter, left: &ListValue<'a>, right: &ListValue<'a>) -> Evaluated<'a> {
     let count = left.count(meter)? + right.count(meter)?;
     meter.make_values(count)?;
@@ -241,7 +253,8 @@ fn concat<'a>(meter: &mut CostMeter, left: &ListValue<'a>, right: &ListValue<'a>
     Ok(CelValue::list(elements.collect::<Result<_, Failure>>()?))
 }
 
-/// Arithmetic of two numbers of one type, and the differences of times.
+/// Evaluates `-`, `*`, `/` and `%` for two numbers of one type, `+` for two integers, and `-` for timestamps and
+/// durations. [`add`] evaluates the other sums.
 fn arithmetic<'a>(operator: BinaryOperator, left: &CelValue<'a>, right: &CelValue<'a>) -> Evaluated<'a> {
     use BinaryOperator as B;
     match (left, right) {
@@ -290,20 +303,23 @@ fn arithmetic<'a>(operator: BinaryOperator, left: &CelValue<'a>, right: &CelValu
     }
 }
 
-/// The time that is earlier by a duration.
+/// The timestamp that is earlier by a duration in nanoseconds.
 fn before<'a>(time: Timestamp, duration: i64) -> Evaluated<'a> {
     let negated = duration.checked_neg().ok_or(EvalError::Overflow("duration"))?;
     time.plus(negated).map(CelValue::Timestamp)
 }
 
-/// The value of a key or of a member; `None` if it is absent.
+/// Reads the value of a key of a map; `None` if it is absent.
+///
+/// # Errors
+/// The type of `key` cannot be that of a key, or a limit is exceeded.
 pub(super) fn member<'a>(
     meter: &mut CostMeter,
     map: &Map<'a>,
     key: &CelValue<'a>,
 ) -> Result<Option<CelValue<'a>>, Failure> {
     let key = match key {
-        // No key is a fraction.
+        // A double with a fraction is a valid key that no map has.
         CelValue::Double(double) if double.fract() != 0.0 => return Ok(None),
         key => key.as_key(),
     };

@@ -10,19 +10,20 @@ use super::ast::{Ast, AstNode, BinaryOperator, CelLiteral, Expr, ExprId, FoldKin
 use super::error::CelError;
 use super::lex::{CelToken, CelTokenKind, excerpt, is_reserved, next_token};
 
-/// The longest expression in bytes: that of a CEL selector of devices (resource.k8s.io, CELSelectorExpressionMaxLength).
-/// Checking and planning an expression take time in proportion to its length times its levels.
+/// The maximum length of an expression in bytes. It is the limit of Kubernetes for a CEL selector of devices
+/// (resource.k8s.io, CELSelectorExpressionMaxLength). Checking and planning an expression take time in proportion to
+/// its length times its levels.
 pub const MAX_LENGTH: usize = 10 << 10;
 
-/// The maximum number of levels of a syntax tree: nested brackets, and operands of one chain such as `a.b.c` or
-/// `1+2+3`.
+/// The maximum height of a syntax tree. Nested brackets add levels, and so does each operand of a chain such as `a.b.c`
+/// or `1+2+3`. The operands of one chain of `&&` or of `||` are on one level.
 pub const MAX_LEVELS: usize = 100;
 
-/// The maximum number of nested brackets. The parser recurses for each; without optimization that takes 12 KiB of
-/// stack.
+/// The maximum number of nested brackets and conditionals. The parser recurses for each. One recursion takes 12 KiB of
+/// stack in a build without optimization.
 pub const MAX_NESTING: usize = 50;
 
-/// Parses an expression.
+/// Parses an expression, whose tree has at most [`MAX_LEVELS`] levels.
 ///
 /// # Errors
 /// A syntax error, or an expression above [`MAX_LENGTH`], [`MAX_LEVELS`] or [`MAX_NESTING`].
@@ -48,17 +49,18 @@ struct Parser<'t> {
     text: &'t str,
     /// The next token, not consumed yet.
     token: CelToken,
-    /// The end of the last consumed token.
+    /// The byte offset of the end of the last consumed token.
     end: usize,
     ast: Ast,
-    /// The number of expressions around the current one.
+    /// The number of calls of [`Parser::expression`] in progress. It is not reset after an error, which ends the
+    /// parsing.
     nesting: usize,
 }
 
 /// How tightly an operator with two operands binds, from 1 for `||`.
 type Precedence = u8;
 
-/// What an operator with two operands makes.
+/// An operator with two operands, by the node that it makes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Infix {
     Or,
@@ -66,7 +68,7 @@ enum Infix {
     Operator(BinaryOperator),
 }
 
-/// The operator of a token; `None` if the token is no such operator.
+/// The operator with two operands that a token is, with its precedence; `None` for other tokens.
 fn infix(kind: &CelTokenKind) -> Option<(Precedence, Infix)> {
     use BinaryOperator as B;
     let operator = |precedence, operator| Some((precedence, Infix::Operator(operator)));
@@ -102,7 +104,7 @@ fn infix(kind: &CelTokenKind) -> Option<(Precedence, Infix)> {
 }
 
 impl Parser<'_> {
-    /// Consumes the current token.
+    /// Consumes the next token and returns it. Reads the token after it.
     fn advance(&mut self) -> Result<CelToken, CelError> {
         let next = next_token(self.text, self.token.end)?;
         let token = std::mem::replace(&mut self.token, next);
@@ -110,6 +112,7 @@ impl Parser<'_> {
         Ok(token)
     }
 
+    /// Whether the next token is this sign.
     fn is_at(&self, sign: &str) -> bool {
         matches!(&self.token.kind, CelTokenKind::Sign(found) if *found == sign)
     }
@@ -123,11 +126,12 @@ impl Parser<'_> {
         Ok(is_next)
     }
 
+    /// Consumes the sign, which must be next.
     fn expect(&mut self, sign: &str) -> Result<(), CelError> {
         if self.accept(sign)? { Ok(()) } else { Err(self.unexpected(&format!("'{sign}'"))) }
     }
 
-    /// The error for the current token.
+    /// The error for the next token, which cannot stand here. `expected` describes what could.
     fn unexpected(&self, expected: &str) -> CelError {
         let found = match self.token.kind {
             CelTokenKind::End => "<EOF>".to_owned(),
@@ -136,11 +140,16 @@ impl Parser<'_> {
         CelError::syntax(self.text, self.token.start, format_args!("mismatched input '{found}' expecting {expected}"))
     }
 
+    /// The error for an expression that exceeds [`MAX_LEVELS`] or [`MAX_NESTING`].
     fn too_deep(&self, offset: usize, limit: usize) -> CelError {
         CelError::at(self.text, offset, format!("expression recursion limit exceeded: {limit}"))
     }
 
-    /// Adds a node that takes the text from `start` up to the last consumed token. `children` are the nodes below it.
+    /// Adds a node that takes the text from `start` up to the last consumed token. `children` are the nodes directly
+    /// below the new one, and errors report the byte offset `position`.
+    ///
+    /// # Errors
+    /// The tree has more than [`MAX_LEVELS`] levels.
     fn push(&mut self, expr: Expr, position: usize, start: usize, children: &[ExprId]) -> Result<ExprId, CelError> {
         let levels = 1 + children.iter().map(|child| self.ast.node(*child).levels).max().unwrap_or(0);
         if levels > MAX_LEVELS {
@@ -149,7 +158,7 @@ impl Parser<'_> {
         Ok(self.ast.push(AstNode { expr, position, range: start..self.end, levels }))
     }
 
-    /// Parses an expression with its conditionals.
+    /// Parses an expression: `a`, or `a ? b : c`, where `a` and `b` are not conditionals without brackets.
     fn expression(&mut self) -> Result<ExprId, CelError> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
@@ -168,20 +177,22 @@ impl Parser<'_> {
         Ok(id)
     }
 
-    /// Parses operands with the operators between them that bind at least this tightly.
+    /// Parses operands and the operators with two operands between them whose precedence is at least `least`.
     fn operators(&mut self, least: Precedence) -> Result<ExprId, CelError> {
         let start = self.token.start;
         let mut left = self.unary()?;
         while let Some((precedence, operator)) = infix(&self.token.kind).filter(|(found, _)| *found >= least) {
             let position = self.advance()?.start;
-            // All operators associate to the left. At most five calls are between two expressions.
+            // All operators associate to the left, so the right operand has only operators that bind more tightly. This
+            // recursion is at most five calls deep, because each has a higher precedence.
             let right = self.operators(precedence + 1)?;
             left = self.join(operator, left, right, position, start)?;
         }
         Ok(left)
     }
 
-    /// The node of an operator with two operands. An operand of a chain of `&&` or `||` joins the node of the chain.
+    /// The node of an operator with two operands. If `left` is already a chain of the same `&&` or `||`, the right
+    /// operand is added to the chain. `position` is that of the operator, and `start` that of the left operand.
     fn join(
         &mut self,
         operator: Infix,
@@ -210,7 +221,7 @@ impl Parser<'_> {
         self.push(expr, position, start, &[left, right])
     }
 
-    /// Parses signs before an operand, and the operand. Of two equal signs both have no effect, as in cel-go.
+    /// Parses an operand with the signs `!` or `-` before it. Two equal signs cancel each other, as in cel-go.
     fn unary(&mut self) -> Result<ExprId, CelError> {
         let start = self.token.start;
         let sign = match self.token.kind {
@@ -223,6 +234,7 @@ impl Parser<'_> {
             count += 1;
         }
         let is_odd = count % 2 == 1;
+        // `-1` is a literal, so that the least integer can be written.
         if sign == "-"
             && is_odd
             && let Some(literal) = self.negative_literal()?
@@ -237,7 +249,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The literal of a number after a minus; `None` if something else follows.
+    /// Consumes a number after a minus, and returns the negative literal; `None` if the next token is no signed number.
     fn negative_literal(&mut self) -> Result<Option<CelLiteral>, CelError> {
         let literal = match self.token.kind {
             CelTokenKind::Int(value) => 0i64.checked_sub_unsigned(value).map(CelLiteral::Int),
@@ -294,6 +306,7 @@ impl Parser<'_> {
         if self.is_at("{") {
             return self.map();
         }
+        // `.name` is the global name even where a macro has a variable `name`. The tree keeps the point.
         let is_rooted = self.accept(".")?;
         if let CelTokenKind::Name(name) = self.token.kind.clone() {
             self.advance()?;
@@ -306,6 +319,7 @@ impl Parser<'_> {
                 false => self.push(Expr::Name(name), start, start, &[]),
             };
         }
+        // The token of an integer can be 2^63, which is only valid after a minus.
         let int = |value| {
             let int = i64::try_from(value).map(CelLiteral::Int);
             int.map_err(|_| CelError::syntax(self.text, start, "invalid int literal"))
@@ -362,7 +376,7 @@ impl Parser<'_> {
         self.push(Expr::Map(entries), start, start, &children)
     }
 
-    /// Parses the arguments of a call in brackets.
+    /// Parses the arguments of a call with the brackets around them. A comma may follow the last argument.
     fn arguments(&mut self) -> Result<Vec<ExprId>, CelError> {
         self.expect("(")?;
         let mut arguments = Vec::new();
@@ -376,7 +390,8 @@ impl Parser<'_> {
         Ok(arguments)
     }
 
-    /// Parses the arguments of a global function, or of the macro `has`.
+    /// Parses the arguments of a global function, or of the macro `has`, and adds its node. The name was consumed, and
+    /// is at `start`.
     fn global_call(&mut self, function: Arc<str>, start: usize) -> Result<ExprId, CelError> {
         let position = self.token.start;
         let arguments = self.arguments()?;
@@ -391,7 +406,8 @@ impl Parser<'_> {
         self.push(Expr::Call { function, target: None, arguments }, position, start, &children)
     }
 
-    /// Parses the arguments of a function with a target, or of a macro.
+    /// Parses the arguments of `target.function`, a call or a macro, and adds its node. The name was consumed; the
+    /// target is at `start`.
     fn method(&mut self, target: ExprId, function: Arc<str>, start: usize) -> Result<ExprId, CelError> {
         let position = self.token.start;
         let arguments = self.arguments()?;
@@ -404,9 +420,13 @@ impl Parser<'_> {
         self.push(expr, position, start, &children)
     }
 
-    /// The macro that this call is; `None` if it is an ordinary call.
+    /// The macro that the call `range.name(arguments)` is; `None` if it is an ordinary call. The name and the number of
+    /// arguments decide.
+    ///
+    /// # Errors
+    /// An argument that must be a variable is not a simple name, or two variables have the same name.
     fn macro_of(&self, range: ExprId, name: &str, arguments: &[ExprId]) -> Result<Option<Expr>, CelError> {
-        // The numbers of variables and of further arguments of each macro.
+        // The arguments are the variables, then a filter if the macro has one, then a result if it has one.
         let (kind, variables, has_filter, has_result) = match (name, arguments.len()) {
             ("all", count @ (2 | 3)) => (FoldKind::All, count - 1, true, false),
             ("exists", count @ (2 | 3)) => (FoldKind::Exists, count - 1, true, false),
@@ -440,7 +460,10 @@ impl Parser<'_> {
         Ok(Some(Expr::Fold { kind, range, variables: names, filter, result }))
     }
 
-    /// The name of a macro's variable.
+    /// The name of the variable that an argument of a macro declares.
+    ///
+    /// # Errors
+    /// The argument is not a simple name.
     fn variable(&self, argument: ExprId) -> Result<Arc<str>, CelError> {
         match self.ast.expr(argument) {
             Expr::Name(name) if !name.starts_with('.') => Ok(name.clone()),

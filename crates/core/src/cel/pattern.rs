@@ -1,14 +1,15 @@
-//! Patterns, in the syntax of Go's regexp (RE2), matched in linear time.
+//! Patterns, in the syntax of Go's regexp (RE2), matched in linear time by the crate regex-automata.
 //!
 //! Classes such as `\d` are ASCII in Go and Unicode in the crate, so they are translated. `\Q`, `\C` and octal escapes
 //! are errors here.
 //!
 //! # Size
 //! A short pattern can be large: `\pL{6}` has thousands of states. The time of compiling and of matching is in
-//! proportion to the states, so a pattern is parsed first, and its expanded size is its measure: [`Pattern::size`].
-//! The crate matches with a cache of sets of states if it can. Otherwise it follows each state on its own, for each
-//! byte. The cost assumes the latter. Its other engines are off: the memory of their tables is not in proportion to the
-//! states. Parsing itself is bounded by the length of the pattern and by its classes.
+//! proportion to the states. So a pattern is parsed first, and its states are counted before it is compiled. This
+//! number, with repetitions written out, is its expanded size: [`Pattern::size`]. The crate matches with a cache of
+//! sets of states if it can. Otherwise it follows each state on its own, for each byte. The cost assumes the latter.
+//! Its other engines are off: the memory of their tables is not in proportion to the states. Parsing itself is bounded
+//! by the length of the pattern and by its classes.
 
 use std::ops::Range;
 
@@ -18,19 +19,20 @@ use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, Gro
 use regex_syntax::hir::{Class, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
 
-/// The maximum memory of a compiled pattern in bytes.
+/// The maximum memory of a compiled pattern in bytes, without the caches of matching.
 const MAX_SIZE: usize = 512 << 10;
 
-/// The memory of the sets of states that matching may cache, in bytes, for each of two directions.
+/// The memory of the sets of states that matching may cache, in bytes, for each of two directions of the search.
 const CACHE: usize = 32 << 10;
 
-/// The maximum memory of a pattern together with what matching it caches, in bytes.
+/// The maximum memory of a pattern together with the caches for matching it, in bytes.
 const MAX_HELD: usize = 4 << 20;
 
-/// The memory of a state while a pattern is matched, in bytes, without its groups: its places in sets and stacks.
+/// The memory that matching takes for each state, in bytes: its places in sets and stacks, without the slots of groups.
 const STATE: usize = 32;
 
-/// The number of threads that may match with one pattern: a list continues on any of them, and each has caches.
+/// The assumed number of threads that match with one pattern. A list continues on any thread of the runtime, and the
+/// crate has caches for each thread.
 const THREADS: usize = 4;
 
 /// The maximum length of a pattern in bytes.
@@ -39,26 +41,30 @@ const MAX_LENGTH: usize = 4 << 10;
 /// The maximum expanded size of a pattern.
 const MAX_STATES: u64 = 8_000;
 
-/// The maximum work of compiling all literal patterns of an expression, in states. That takes a few milliseconds.
+/// The maximum work of compiling all literal patterns of an expression, in states: see [`ParsedPattern::work`]. That
+/// takes a few milliseconds.
 pub(super) const MAX_STATES_TOGETHER: u64 = 16_000;
 
-/// The states for which each pattern counts in addition to its own. This bounds the number of patterns, each of which
-/// takes the memory of its caches.
+/// The states that the work of each pattern counts in addition to its own. This bounds the number of patterns, each of
+/// which takes the memory of its caches.
 const LEAST_STATES: u64 = 500;
 
-/// The states whose compilation takes as long as the tables that the first class of characters beyond ASCII needs.
+/// The states that the work counts for a pattern with characters beyond ASCII. Building the tables for the first class
+/// of such characters takes as long as compiling these states.
 const WIDE_STATES: u64 = 500;
 
-/// The number of characters that are looked up in the time of compiling a state, if the pattern ignores case.
+/// The number of characters whose other cases are looked up in the time of compiling one state, if the pattern ignores
+/// case.
 const FOLDED_OF_STATE: u64 = 10;
 
 /// The maximum number of classes by name, such as `\pL`. Reading one takes some ten microseconds.
 const MAX_NAMED: usize = 16;
 
-/// The maximum number of characters of all classes of a pattern that ignores case. Each of them is looked up.
+/// The maximum number of characters in all classes of a pattern that ignores case. The other case of each is looked up.
 const MAX_FOLDED: usize = 150_000;
 
-/// The number of characters for which a class by name counts in such a pattern: letters are about as many.
+/// The number of characters that a class by name counts in a pattern that ignores case: there are about as many
+/// letters.
 const NAMED_CHARACTERS: usize = 100_000;
 
 /// A compiled pattern.
@@ -74,7 +80,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// The memory of the pattern, and of what matching it caches, in bytes.
+    /// The memory of the pattern and of the caches for matching it, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -84,12 +90,12 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// The first part of the text that matches.
+    /// The first part of the text that matches; `None` if no part does.
     pub(super) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.regex.find(text).map(|found| &text[found.range()])
     }
 
-    /// The ranges of the parts of the text that match, from the first.
+    /// The byte ranges of the parts of the text that match, without overlaps, in order.
     pub(super) fn find_all(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
         self.regex.find_iter(text).map(|found| found.range())
     }
@@ -98,9 +104,11 @@ impl Pattern {
 /// A pattern that was parsed, but not compiled.
 pub(super) struct ParsedPattern {
     parsed: Hir,
+    /// See [`Pattern::size`].
     size: u64,
-    /// The work of compiling besides that for the size, in states.
+    /// The work of compiling in addition to the size, in states: the constant part, and the work for characters.
     further: u64,
+    /// See [`Pattern::longest`].
     longest: Option<usize>,
 }
 
@@ -108,12 +116,14 @@ impl ParsedPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// The pattern is invalid or too large; a text in one line.
+    /// The pattern is invalid, longer than [`MAX_LENGTH`], or larger than [`MAX_STATES`]. The error is the message, in
+    /// one line.
     pub(super) fn parse(pattern: &str) -> Result<ParsedPattern, String> {
         if pattern.len() > MAX_LENGTH {
             return Err(format!("the pattern is longer than {MAX_LENGTH} bytes"));
         }
         let translated = translate(pattern);
+        // Classes are counted in the syntax tree, because the next step expands them, which can take long.
         let ast = ast::parse::Parser::new().parse(&translated).map_err(|error| reason(&error.to_string()))?;
         let folded = ast::visit(&ast, Classes::default())?;
         let hir = regex_syntax::hir::translate::Translator::new()
@@ -129,7 +139,7 @@ impl ParsedPattern {
         Ok(ParsedPattern { parsed: hir, size, further, longest })
     }
 
-    /// The work of compiling the pattern, in states.
+    /// The work of compiling the pattern, in states: the number of states that are compiled in the same time.
     pub(super) fn work(&self) -> u64 {
         self.size.saturating_add(self.further)
     }
@@ -137,11 +147,12 @@ impl ParsedPattern {
     /// Compiles the pattern.
     ///
     /// # Errors
-    /// The pattern is too large; a text in one line.
+    /// The pattern takes more memory than [`MAX_SIZE`] or [`MAX_HELD`]. The error is the message, in one line.
     pub(super) fn compile(self) -> Result<Pattern, String> {
         let engines = meta::Config::new()
             .nfa_size_limit(Some(MAX_SIZE))
-            // Groups are not used, and the memory of matching would be the product of their number and the states.
+            // Groups are not used. With them, the memory of matching would be the product of the number of groups and
+            // of the states.
             .which_captures(WhichCaptures::Implicit)
             .auto_prefilter(false)
             .onepass(false)
@@ -151,10 +162,11 @@ impl ParsedPattern {
         let built = meta::Builder::new().configure(engines).build_from_hir(&self.parsed);
         let regex = built.ok().filter(|regex| regex.memory_usage() <= MAX_SIZE);
         let regex = regex.ok_or_else(|| "the pattern is too large when compiled".to_owned())?;
-        // The engine that follows each state has slots for the begin and the end of each group in each state, twice.
-        let of_state = 2 * size_of::<usize>() * regex.group_info().slot_len() + STATE;
-        let of_match = (self.size as usize).saturating_mul(of_state) + 2 * CACHE;
-        let held_bytes = regex.memory_usage().saturating_add(of_match.saturating_mul(THREADS));
+        // The engine that follows each state has two tables with slots for the start and the end of each group in each
+        // state.
+        let state_bytes = 2 * size_of::<usize>() * regex.group_info().slot_len() + STATE;
+        let thread_bytes = (self.size as usize).saturating_mul(state_bytes) + 2 * CACHE;
+        let held_bytes = regex.memory_usage().saturating_add(thread_bytes.saturating_mul(THREADS));
         if held_bytes > MAX_HELD {
             return Err("the pattern takes too much memory".to_owned());
         }
@@ -162,31 +174,37 @@ impl ParsedPattern {
     }
 }
 
-/// The reason within an error of the crate, which draws the pattern over several lines; the last one has the reason.
+/// The reason in an error of the crate regex-syntax. Such an error draws the pattern over several lines, and the last
+/// line has the reason.
 fn reason(error: &str) -> String {
     error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
 }
 
-/// Counts the classes of a pattern whose reading takes long.
+/// Counts the classes of a pattern, because expanding them takes long: those by name, and in a pattern that ignores
+/// case those with many characters.
 #[derive(Default)]
 struct Classes {
+    /// The number of classes by name, such as `\pL`.
     named: usize,
-    /// The number of characters in ranges of classes.
+    /// The number of characters in ranges of classes, such as `[a-z]`.
     characters: usize,
+    /// Whether some part of the pattern ignores case (`(?i)`).
     ignores_case: bool,
 }
 
 impl Classes {
+    /// Notes a flag that makes the pattern ignore case. A flag that is switched off (`(?-i)`) counts too.
     fn flags(&mut self, flags: &Flags) {
         self.ignores_case |= flags.items.iter().any(|item| item.kind == FlagsItemKind::Flag(Flag::CaseInsensitive));
     }
 }
 
 impl ast::Visitor for Classes {
-    /// The number of characters that are looked up because the pattern ignores case.
+    /// The number of characters whose other case is looked up; 0 if the pattern does not ignore case.
     type Output = usize;
     type Err = String;
 
+    /// Fails if the pattern has too many classes by name, or if it ignores case and has too large classes.
     fn finish(self) -> Result<usize, String> {
         let characters = self.named.saturating_mul(NAMED_CHARACTERS).saturating_add(self.characters);
         match self {
@@ -225,8 +243,8 @@ impl ast::Visitor for Classes {
     }
 }
 
-/// The expanded size of a pattern: the number of states of an automaton that reads bytes. The parser bounds the depth
-/// of the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
+/// The expanded size of a pattern: about the number of states of an automaton that reads bytes. The parser bounds the
+/// depth of the pattern, and so of the recursion. Sets `is_wide` if a class has characters beyond ASCII.
 fn states(hir: &Hir, is_wide: &mut bool) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
@@ -250,11 +268,13 @@ fn states(hir: &Hir, is_wide: &mut bool) -> u64 {
     }
 }
 
-/// The pattern in the syntax of the crate. Invalid patterns remain invalid.
+/// Translates a pattern from the syntax of Go into that of the crate, which differs in ASCII classes, word boundaries
+/// and literal characters within brackets. Invalid patterns remain invalid.
 fn translate(pattern: &str) -> String {
     let mut translated = String::with_capacity(pattern.len() + 16);
     let mut characters = pattern.chars().peekable();
-    // Within brackets; the number of characters since they opened, because `]` first is literal.
+    // Within brackets, the number of characters since they opened: a `]` at once is literal. `None` outside of
+    // brackets.
     let mut inside: Option<usize> = None;
     while let Some(character) = characters.next() {
         let at = inside;

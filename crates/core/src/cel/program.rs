@@ -1,4 +1,4 @@
-//! A compiled expression as data. The parent module compiles and evaluates it.
+//! A compiled expression as data. [`super`] compiles and evaluates expressions.
 
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use super::check::{CheckedNode, Meaning};
 #[derive(Clone, Debug)]
 pub struct CelProgram {
     pub(super) ast: Ast,
+    /// The type and the meaning of each node of `ast`, by [`ExprId::index`].
     pub(super) checked: Vec<CheckedNode>,
 }
 
 impl CelProgram {
-    /// The key in the object of the member that a selection names.
+    /// The JSON key of the member that a node `of.field` or `has(of.field)` names. It differs from `field` if the
+    /// expression escapes the name: `__namespace__` names the member `namespace`.
     pub(super) fn key_of(&self, selection: ExprId, field: &Arc<str>) -> Arc<str> {
         match &self.checked[selection.index()].meaning {
             Meaning::Key(key) => key.clone(),
@@ -21,12 +23,12 @@ impl CelProgram {
         }
     }
 
-    /// The memory of the compiled patterns of the expression, and of what matching them caches, in bytes.
+    /// The memory of the compiled literal patterns of the expression and of the caches for matching them, in bytes.
     pub fn pattern_bytes(&self) -> usize {
-        let of_node = |node: &CheckedNode| match &node.meaning {
+        let bytes_of_node = |node: &CheckedNode| match &node.meaning {
             Meaning::Call { pattern: Some(pattern), .. } => pattern.held_bytes(),
             _ => 0,
         };
-        self.checked.iter().map(of_node).sum()
+        self.checked.iter().map(bytes_of_node).sum()
     }
 }

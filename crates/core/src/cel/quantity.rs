@@ -1,7 +1,7 @@
 //! Quantities of Kubernetes as exact numbers (apimachinery `pkg/api/resource/quantity.go`).
 //!
-//! A quantity is a number of billionths. Upstream also rounds smaller fractions up to a billionth. Quantities above
-//! 10^29 are not read; upstream reads them.
+//! A quantity is a number of billionths (10^-9). Smaller fractions are rounded up to a billionth, as upstream.
+//! Quantities above 10^29 are not read; upstream reads them.
 
 use std::cmp::Ordering;
 
@@ -11,6 +11,7 @@ use super::failure::{EvalError, Failure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Quantity(i128);
 
+/// The quantity 1, in billionths.
 const UNIT: i128 = 1_000_000_000;
 
 /// The factor of each suffix, in billionths.
@@ -33,11 +34,12 @@ const SUFFIXES: [(&str, i128); 16] = [
     ("Ei", UNIT << 60),
 ];
 
-/// The maximum number of digits before and after the point together that are read.
+/// The maximum number of digits before and after the point together, without zeros at both ends. So all digits fit into
+/// 128 bits.
 const MOST_DIGITS: usize = 36;
 
 impl Quantity {
-    /// Reads a quantity; `None` if the text is not one, or is out of range.
+    /// Reads a quantity such as `1.5Gi`, `100m` or `-1e3`; `None` for other texts, and for quantities out of range.
     pub(super) fn parse(text: &str) -> Option<Quantity> {
         let (is_negative, rest) = match text.strip_prefix(['-', '+']) {
             Some(rest) => (text.starts_with('-'), rest),
@@ -53,6 +55,7 @@ impl Quantity {
         if whole.len() + fraction.len() > MOST_DIGITS {
             return None;
         }
+        // The number is `digits / 10^places`.
         let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
         let places = i32::try_from(fraction.len()).ok()?;
         let known = SUFFIXES.iter().find(|(name, _)| *name == suffix);
@@ -76,7 +79,7 @@ impl Quantity {
         Quantity(i128::from(int) * UNIT)
     }
 
-    /// -1, 0 or 1.
+    /// -1 for a negative quantity, 0 for zero, and 1 for a positive one.
     pub(super) fn sign(self) -> i64 {
         match self.0.cmp(&0) {
             Ordering::Less => -1,
@@ -85,31 +88,31 @@ impl Quantity {
         }
     }
 
-    /// The integer; `None` if it has a fraction or does not fit into 64 bits.
+    /// The quantity as an integer; `None` if it has a fraction or does not fit into 64 bits.
     pub(super) fn as_integer(self) -> Option<i64> {
         if self.0 % UNIT == 0 { i64::try_from(self.0 / UNIT).ok() } else { None }
     }
 
-    /// The nearest floating-point number.
+    /// The quantity as a floating-point number, which is approximate.
     pub(super) fn as_float(self) -> f64 {
         if self.0 % UNIT == 0 { (self.0 / UNIT) as f64 } else { self.0 as f64 / UNIT as f64 }
     }
 
-    /// The sum.
+    /// The sum; an error (overflow) if it does not fit into 128 bits.
     pub(super) fn plus(self, other: Quantity) -> Result<Quantity, Failure> {
         self.0.checked_add(other.0).map(Quantity).ok_or_else(|| EvalError::Overflow("quantity").into())
     }
 
-    /// The difference.
+    /// The difference; an error (overflow) if it does not fit into 128 bits.
     pub(super) fn minus(self, other: Quantity) -> Result<Quantity, Failure> {
         self.0.checked_sub(other.0).map(Quantity).ok_or_else(|| EvalError::Overflow("quantity").into())
     }
 }
 
-/// `digits * factor / 10^places`, rounded up; `None` outside of the range.
+/// `digits * factor / 10^places`, rounded up; `None` if it does not fit into 128 bits. No argument is negative.
 fn product(digits: i128, factor: i128, places: i32) -> Option<i128> {
     let divisor = 10i128.checked_pow(u32::try_from(places).ok()?)?;
-    // Most quantities fit; long fractions lose digits that a billionth does not have.
+    // If the product does not fit, the integer and the fraction are multiplied one by one.
     match digits.checked_mul(factor) {
         Some(product) => Some(div_up(product, divisor)),
         None => (digits / divisor)
@@ -118,13 +121,14 @@ fn product(digits: i128, factor: i128, places: i32) -> Option<i128> {
     }
 }
 
-/// `value * 10^exponent`, rounded up; `None` outside of the range.
+/// `value * 10^exponent`, rounded up; `None` if it does not fit into 128 bits. The value is not negative.
 fn scale(value: i128, exponent: i32) -> Option<i128> {
     let power = 10i128.checked_pow(exponent.unsigned_abs());
     match (value, power) {
         (0, _) => Some(0),
         (value, Some(power)) if exponent >= 0 => value.checked_mul(power),
         (value, Some(power)) => Some(div_up(value, power)),
+        // The value is less than a billionth, so it is rounded up to one.
         (_, None) if exponent < 0 => Some(1),
         (_, None) => None,
     }

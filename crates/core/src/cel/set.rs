@@ -1,8 +1,9 @@
-//! Sets of objects as an index can find them, and bounds of the set of objects for which an expression is true.
+//! Sets of objects that an index can find, and bounds of other sets, such as the objects for which an expression is
+//! true.
 
 use std::sync::Arc;
 
-/// What a [`IndexRequirement`] is about.
+/// The attribute of an object that an [`IndexRequirement`] tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// metadata.name.
@@ -11,22 +12,24 @@ pub enum Subject {
     Namespace,
     /// The label of this key. An absent label differs from an empty one.
     Label(String),
-    /// The text of the indexed path of this number in the list that the plan was made for.
+    /// The values of an indexed path: its index in [`Indexed::paths`](super::Indexed::paths), by which the plan was
+    /// made.
     Field(usize),
 }
 
-/// A test of the texts of a [`Subject`]. If there are several, some of them passes it.
+/// A test of the text of a [`Subject`]. An object can have several texts: then one of them must pass the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexTest {
-    /// One of these, which are sorted and without repetition. The text of an absent value counts.
+    /// The text is one of these, which are sorted and without repetition. An absent value has a text too:
+    /// [`IndexedPath::absent`](super::IndexedPath::absent).
     In(Arc<[String]>),
-    /// It begins with this, which is not empty.
+    /// The text begins with this one, which is not empty.
     StartsWith(String),
-    /// It is an integer of at least this.
+    /// The text is an integer of at least this number.
     AtLeast(i64),
-    /// It is an integer of at most this.
+    /// The text is an integer of at most this number.
     AtMost(i64),
-    /// There is one. Only for labels.
+    /// The object has the label. Only for labels.
     Exists,
 }
 
@@ -39,13 +42,15 @@ pub struct IndexRequirement {
     pub test: IndexTest,
 }
 
-/// The number of values, and of bytes of a text, that count as a part of a set.
+/// The number of values of a requirement, and of bytes of a text, that count as one part of a set: see
+/// [`ObjectSet::parts`].
 const VALUES_OF_PART: usize = 32;
+/// See [`VALUES_OF_PART`].
 const BYTES_OF_PART: usize = 256;
 
 impl IndexRequirement {
-    /// The number of parts for which a long requirement counts besides one. So one list of values has a plan, however
-    /// long it is, but not many copies of it.
+    /// The number of parts for which a long requirement counts in addition to one. The divisors are so large that one
+    /// list of values has a plan, however long it is, but many copies of a long list have none.
     fn further_parts(&self) -> usize {
         let test = match &self.test {
             IndexTest::In(values) => values.len() / VALUES_OF_PART,
@@ -66,17 +71,18 @@ pub enum ObjectSet {
     All,
     /// No object.
     Nothing,
-    /// Those that meet a requirement.
+    /// The objects that meet a requirement.
     Leaf(IndexRequirement),
-    /// All but those of a set.
+    /// All objects except those of a set.
     Not(Box<ObjectSet>),
-    /// Those in each of two or more sets.
+    /// The objects that are in each of two or more sets.
     And(Vec<ObjectSet>),
-    /// Those in one of two or more sets.
+    /// The objects that are in at least one of two or more sets.
     Or(Vec<ObjectSet>),
 }
 
 impl ObjectSet {
+    /// The objects whose `subject` passes the test.
     pub(super) fn leaf(subject: Subject, test: IndexTest) -> ObjectSet {
         ObjectSet::Leaf(IndexRequirement { subject, test })
     }
@@ -91,7 +97,7 @@ impl ObjectSet {
         }
     }
 
-    /// The intersection. Sets within sets are merged, and sets that change nothing are omitted.
+    /// The intersection. Nested intersections become one, and [`ObjectSet::All`] is left out.
     pub(super) fn all_of(sets: impl IntoIterator<Item = ObjectSet>) -> ObjectSet {
         let mut parts: Vec<ObjectSet> = Vec::new();
         for set in sets {
@@ -110,7 +116,7 @@ impl ObjectSet {
         }
     }
 
-    /// The union, simplified in the same way.
+    /// The union. Nested unions become one, and [`ObjectSet::Nothing`] is left out.
     pub(super) fn any_of(sets: impl IntoIterator<Item = ObjectSet>) -> ObjectSet {
         let mut parts: Vec<ObjectSet> = Vec::new();
         for set in sets {
@@ -129,8 +135,9 @@ impl ObjectSet {
         }
     }
 
-    /// The number of parts of the set, if it is at most [`MOST_PARTS`]; otherwise a greater number. A long leaf counts
-    /// as several parts, because finding its objects takes as long.
+    /// The number of parts of the set: of the set itself, of the sets within it, and of long leaves, which count as
+    /// several parts, because finding their objects takes as long. Stops to count above [`MOST_PARTS`], and then
+    /// returns a number above it.
     fn parts(&self) -> usize {
         let (mut parts, mut count) = (vec![self], 0usize);
         while let Some(part) = parts.pop() {
@@ -165,26 +172,28 @@ impl ObjectSet {
 /// its condition twice in each bound, so nested ones would have exponentially many parts.
 const MOST_PARTS: usize = 1_024;
 
-/// A set between two others that are known.
+/// Bounds of a set: it contains `at_least`, and is contained in `at_most`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetBounds {
-    /// Each of these is in the set.
+    /// The lower bound: each object of it is in the set.
     pub at_least: ObjectSet,
-    /// No other is in the set.
+    /// The upper bound: each object of the set is in it.
     pub at_most: ObjectSet,
 }
 
 impl SetBounds {
-    /// Nothing is known.
+    /// The bounds of a set about which nothing is known.
     pub(super) fn unknown() -> SetBounds {
         SetBounds { at_least: ObjectSet::Nothing, at_most: ObjectSet::All }
     }
 
+    /// The bounds of a set that is known.
     pub(super) fn exactly(set: ObjectSet) -> SetBounds {
         SetBounds { at_least: set.clone(), at_most: set }
     }
 
-    /// The bounds, without those that have more than [`MOST_PARTS`]. Also returns the number of their parts.
+    /// The bounds, where a bound of more than [`MOST_PARTS`] parts is replaced by nothing or by all objects. Also
+    /// returns the number of parts of both bounds before.
     pub(super) fn bounded(self) -> (SetBounds, usize) {
         let SetBounds { mut at_least, mut at_most } = self;
         let (least_parts, most_parts) = (at_least.parts(), at_most.parts());
@@ -197,12 +206,13 @@ impl SetBounds {
         (SetBounds { at_least, at_most }, least_parts.saturating_add(most_parts))
     }
 
-    /// Whether the set itself is known, so that no object needs to be evaluated. An index can find out that both bounds
-    /// have the same objects when this is false.
+    /// Whether the set itself is known, because both bounds are equal, so that no object needs to be evaluated. Bounds
+    /// that are not equal can have the same objects in a store.
     pub fn is_exact(&self) -> bool {
         self.at_least == self.at_most
     }
 
+    /// The bounds of the intersection of sets with these bounds.
     pub(super) fn all_of(bounds: &[SetBounds]) -> SetBounds {
         SetBounds {
             at_least: ObjectSet::all_of(bounds.iter().map(|bounds| bounds.at_least.clone())),
@@ -210,6 +220,7 @@ impl SetBounds {
         }
     }
 
+    /// The bounds of the union of sets with these bounds.
     pub(super) fn any_of(bounds: &[SetBounds]) -> SetBounds {
         SetBounds {
             at_least: ObjectSet::any_of(bounds.iter().map(|bounds| bounds.at_least.clone())),
@@ -222,7 +233,7 @@ impl SetBounds {
         SetBounds { at_least: self.at_most.negated(), at_most: self.at_least.negated() }
     }
 
-    /// The bounds without the lower one.
+    /// The bounds of a set of which only the upper bound is known.
     pub(super) fn at_most(self) -> SetBounds {
         SetBounds { at_least: ObjectSet::Nothing, at_most: self.at_most }
     }

@@ -7,24 +7,27 @@ use super::pattern::{ParsedPattern, Pattern};
 use super::value::Evaluated;
 use super::value::{CelValue, ListValue, Text};
 
-/// The cost of parsing a pattern that is not a literal, for each of its bytes, and of compiling it, for each state.
+/// The cost of parsing a pattern that is not a literal, for each of its bytes, and of compiling it, for each state: see
+/// [`ParsedPattern::work`].
 const PARSE: u64 = 20;
 const COMPILE: u64 = 16;
 
-/// The number of states that cost one for each byte of a text: following a state takes some nanoseconds.
+/// The number of states of a pattern that cost one for each byte of the matched text: following a state takes some
+/// nanoseconds.
 const MATCHED: u64 = 8;
 
-/// The cost of compiling a pattern of so many states.
+/// The cost of compiling a pattern with this number of states.
 pub(super) fn compile_cost(states: u64) -> u64 {
     COMPILE.saturating_mul(states)
 }
 
-/// The cost of matching a text of so many bytes with a pattern of so many states.
+/// The cost of matching a text of this many bytes with a pattern of this many states ([`Pattern::size`]).
 pub(super) fn match_cost(bytes: u64, states: u64) -> u64 {
     bytes.saturating_mul(states).div_ceil(MATCHED).saturating_add(2)
 }
 
-/// Evaluates a function whose first argument is a text.
+/// Evaluates a function whose first argument is a text. `rest`: the other arguments. `compiled`: the pattern of
+/// `matches`, `find` and `findAll`; `None` if it is not a literal, so that it must be compiled here.
 pub(super) fn call<'a>(
     meter: &mut CostMeter,
     function: Function,
@@ -100,7 +103,8 @@ pub(super) fn call<'a>(
     }
 }
 
-/// `matches`, `find` and `findAll` with a compiled pattern.
+/// Evaluates `matches`, `find` and `findAll` with a compiled pattern. `rest`: for `findAll`, nothing, or the maximum
+/// number of matches (negative: no maximum).
 fn match_text<'a>(
     meter: &mut CostMeter,
     function: Function,
@@ -139,22 +143,24 @@ fn match_text<'a>(
     }
 }
 
-/// The position of a character by its byte.
+/// The number of characters before the byte offset `byte`: the position of the character that begins there.
 fn characters(text: &str, byte: usize) -> i64 {
     i64::try_from(text[..byte].chars().count()).unwrap_or(i64::MAX)
 }
 
-/// Counts the search for a part of a text, before it is done. The search of a longer part must not be done: it would
-/// read the part, which is not counted.
+/// Counts the cost of searching a text for a part. If the part is longer than the text, the caller must not search:
+/// that would read the part, which is not counted.
 fn search(meter: &mut CostMeter, text: &str, part: &str) -> Result<(), Failure> {
     meter.read(text.len().max(1))?;
     if part.len() <= text.len() {
-        // Before the search, the part is read several times.
+        // The search algorithm reads the part several times before it reads the text.
         meter.compare(part.len().saturating_mul(3))?;
     }
     Ok(())
 }
 
+/// Evaluates `indexOf`: the position of the first occurrence of a part that begins at or after the position `from`; -1
+/// if there is none. An empty part is at `from`.
 fn index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: i64) -> Evaluated<'a> {
     search(meter, text, part)?;
     if part.is_empty() {
@@ -167,7 +173,8 @@ fn index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: i64) -> Eva
     Ok(CelValue::Int(found.map_or(-1, |found| characters(text, found))))
 }
 
-/// `from`: the last position at which the part may begin.
+/// Evaluates `lastIndexOf`: the position of the last occurrence of a part; -1 if there is none. `from`: the last
+/// position at which the part may begin (`None`: any). An empty part is at `from`, or at the end of the text.
 fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option<i64>) -> Evaluated<'a> {
     search(meter, text, part)?;
     let count = text.chars().count();
@@ -182,7 +189,7 @@ fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option
                 return Ok(CelValue::Int(-1));
             }
             let start = text.char_indices().nth(from).map_or(text.len(), |(byte, _)| byte);
-            // A part of another length in bytes may begin at `start`, so its end may be within a character.
+            // An occurrence at `start` would end here. If this is within a character, no occurrence begins at `start`.
             let mut end = start.saturating_add(part.len()).min(text.len());
             while !text.is_char_boundary(end) {
                 end -= 1;
@@ -194,16 +201,16 @@ fn last_index_of<'a>(meter: &mut CostMeter, text: &str, part: &str, from: Option
     Ok(CelValue::Int(found.map_or(-1, |found| characters(text, found))))
 }
 
-/// Replaces the first `most` occurrences; all if it is negative.
+/// Evaluates `replace`: replaces the first `most` occurrences of `from`; all if `most` is negative.
 fn replace<'a>(meter: &mut CostMeter, text: &str, from: &str, to: &str, most: i64) -> Evaluated<'a> {
-    // The text is searched twice.
+    // The text is searched twice: to count the occurrences, and to replace them.
     search(meter, text, from)?;
     search(meter, text, from)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let count = if from.len() <= text.len() { text.matches(from).take(most).count() } else { 0 };
     meter.charge(count as u64)?;
     let length = text.len() - count * from.len();
-    // The length is counted before the text is made: a short part can be replaced by a long one many times.
+    // The memory is counted before the text is made: many short occurrences can become a very long text.
     meter.make_text(length.saturating_add(count.saturating_mul(to.len())))?;
     Ok(match count {
         0 => CelValue::text(text),
@@ -211,7 +218,8 @@ fn replace<'a>(meter: &mut CostMeter, text: &str, from: &str, to: &str, most: i6
     })
 }
 
-/// Splits into at most `most` parts; no bound if it is negative.
+/// Evaluates `split`: at most `most` parts, of which the last one has the remaining text; no bound if `most` is
+/// negative. An empty separator splits into characters.
 fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> Evaluated<'a> {
     meter.read(text.len().max(1).saturating_mul(2))?;
     search(meter, text, separator)?;
@@ -220,6 +228,7 @@ fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> E
     let mut rest = text;
     while parts.len() < most {
         let is_last = parts.len() + 1 == most;
+        // The end of the next part, and the start of what follows the separator; `None` if there is no separator.
         let cut = match separator.is_empty() {
             // An empty separator separates the characters.
             true => rest
@@ -227,7 +236,7 @@ fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> E
                 .next()
                 .map(|first| (first.len_utf8(), first.len_utf8()))
                 .filter(|(end, _)| *end < rest.len()),
-            // Each search reads the separator, and what it finds is as long.
+            // A longer separator must not be searched for: see `search`.
             false if separator.len() > rest.len() => None,
             false => rest.find(separator).map(|found| (found, found + separator.len())),
         };
@@ -250,7 +259,8 @@ fn split<'a>(meter: &mut CostMeter, text: &str, separator: &str, most: i64) -> E
     Ok(CelValue::list(parts))
 }
 
-/// The characters from `from` up to `to`, without it.
+/// Evaluates `substring`: the characters from the position `from` up to the position `to`, without the character at
+/// `to` (`None`: up to the end).
 fn substring<'a>(meter: &mut CostMeter, text: &str, from: i64, to: Option<i64>) -> Evaluated<'a> {
     meter.make_text(text.len().max(1))?;
     let count = text.chars().count();
@@ -267,7 +277,7 @@ fn substring<'a>(meter: &mut CostMeter, text: &str, from: i64, to: Option<i64>) 
     }
 }
 
-/// The text as a literal in double quotes.
+/// Evaluates `strings.quote`: the text as a CEL literal in double quotes.
 fn quote<'a>(meter: &mut CostMeter, text: &str) -> Evaluated<'a> {
     meter.make_text(text.len().saturating_mul(2).saturating_add(2))?;
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -290,7 +300,7 @@ fn quote<'a>(meter: &mut CostMeter, text: &str) -> Evaluated<'a> {
     Ok(CelValue::text(quoted))
 }
 
-/// The texts of a list with a separator between them.
+/// Evaluates `join`: the texts of a list with a separator between them. Elements that are not texts are an error.
 pub(super) fn join<'a>(meter: &mut CostMeter, list: &ListValue<'a>, separator: &str) -> Evaluated<'a> {
     let mut joined = String::new();
     meter.charge(1)?;
@@ -307,7 +317,7 @@ pub(super) fn join<'a>(meter: &mut CostMeter, list: &ListValue<'a>, separator: &
 
 /// The number of characters.
 pub(super) fn size(meter: &mut CostMeter, text: &str) -> Result<i64, Failure> {
-    // Upstream counts one, because Go counts fast.
+    // Upstream counts a cost of one whatever the length, because Go counts characters fast.
     meter.charge(1 + text.len() as u64 / 64)?;
     Ok(i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
 }

@@ -12,43 +12,54 @@ use crate::model::float;
 /// The maximum number of digits after the point.
 const MAX_PRECISION: usize = 100;
 
-/// The number of digits after the point if a clause has none.
+/// The number of digits after the point if a clause has no precision.
 const PRECISION: usize = 6;
 
-/// The maximum number of nested lists and maps that are written.
+/// The maximum number of nested lists and maps that are written. Deeper values are an error.
 const MAX_DEPTH: usize = 64;
 
-/// What a clause writes.
+/// How a clause writes its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClauseKind {
+    /// `%s`.
     Text,
+    /// `%d`.
     Decimal,
+    /// `%f`.
     Fixed,
+    /// `%e`.
     Scientific,
+    /// `%b`.
     Binary,
+    /// `%x`.
     Hexadecimal,
+    /// `%X`.
     UpperHexadecimal,
+    /// `%o`.
     Octal,
 }
 
-/// A clause with its precision.
+/// A clause, such as `%.2f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clause {
     pub(super) kind: ClauseKind,
+    /// The number of digits after the point. Only some kinds use it.
     precision: usize,
 }
 
 /// A part of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FormatPart<'f> {
+    /// Text that is written as it is.
     Plain(&'f str),
+    /// A clause, which writes the next argument.
     Clause(Clause),
 }
 
-/// Reads the parts of a format.
+/// Reads the parts of a format, in order. `%%` is the plain text `%`.
 ///
 /// # Errors
-/// A clause is not valid; the message.
+/// A clause is not valid. The error is the message.
 pub(super) fn parts(format: &str) -> Result<Vec<FormatPart<'_>>, String> {
     let mut parts = Vec::new();
     let mut rest = format;
@@ -86,7 +97,11 @@ pub(super) fn parts(format: &str) -> Result<Vec<FormatPart<'_>>, String> {
     Ok(parts)
 }
 
-/// Writes the arguments into a format.
+/// Evaluates `format.format(arguments)`: the format, in which each clause is replaced by its argument. Arguments
+/// without a clause are ignored.
+///
+/// # Errors
+/// A clause is not valid, has no argument, or cannot write the type of its argument.
 pub(super) fn format<'a>(meter: &mut CostMeter, format: &str, arguments: &ListValue<'a>) -> Evaluated<'a> {
     meter.read(format.len().max(1))?;
     let parts = match parts(format) {
@@ -112,7 +127,7 @@ pub(super) fn format<'a>(meter: &mut CostMeter, format: &str, arguments: &ListVa
     Ok(CelValue::text(written))
 }
 
-/// Writes one argument.
+/// Appends to `written` what the clause writes for the argument `value`.
 fn write_clause(
     meter: &mut CostMeter,
     clause: Clause,
@@ -120,6 +135,7 @@ fn write_clause(
     written: &mut String,
 ) -> Result<(), Failure> {
     use ClauseKind as K;
+    // Whether an integer is negative, and its magnitude; `None` for other values.
     let integer = match value {
         CelValue::Int(int) => Some((*int < 0, int.unsigned_abs())),
         CelValue::Uint(uint) => Some((false, *uint)),
@@ -139,7 +155,7 @@ fn write_clause(
         (K::Hexadecimal, CelValue::Bytes(bytes), _) => hexadecimal(bytes, false),
         (K::UpperHexadecimal, CelValue::Bytes(bytes), _) => hexadecimal(bytes, true),
         (K::Fixed, CelValue::Double(double), _) => fixed(*double, clause.precision),
-        // As upstream, the precision is a width here.
+        // As upstream, the precision of `%e` is a minimum width, filled with spaces; the digits are always six.
         (K::Scientific, CelValue::Double(double), _) => {
             format!("{:>1$}", scientific(*double), clause.precision)
         }
@@ -158,14 +174,14 @@ fn write_clause(
     Ok(())
 }
 
-/// Two digits for each byte.
+/// The bytes in hexadecimal: two digits for each.
 fn hexadecimal(bytes: &[u8], is_upper: bool) -> String {
     let digits: &[u8; 16] = if is_upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
     let digit = |number: u8| char::from(digits[usize::from(number)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// A number that is not finite; `None` for others.
+/// The text of a number that is not finite; `None` for other numbers.
 fn not_finite(double: f64) -> Option<String> {
     match double {
         double if double.is_nan() => Some("NaN".to_owned()),
@@ -174,7 +190,8 @@ fn not_finite(double: f64) -> Option<String> {
     }
 }
 
-/// A number with a comma between each three digits of its integer.
+/// A number as `%f` writes it: with `precision` digits after the point, and with commas that group the digits before
+/// the point by three.
 fn fixed(double: f64, precision: usize) -> String {
     not_finite(double).unwrap_or_else(|| {
         let plain = format!("{double:.precision$}");
@@ -191,7 +208,8 @@ fn fixed(double: f64, precision: usize) -> String {
     })
 }
 
-/// A number as a factor and a power of ten, which has at least two superscript digits.
+/// A number as `%e` writes it: a factor with six digits after the point, and a power of ten whose exponent has at least
+/// two superscript digits, such as `1.500000×10⁰³`.
 fn scientific(double: f64) -> String {
     not_finite(double).unwrap_or_else(|| {
         let plain = format!("{double:.PRECISION$e}");
@@ -204,7 +222,7 @@ fn scientific(double: f64) -> String {
     })
 }
 
-/// A number as `string` writes it.
+/// A number as the function `string(value)` writes it.
 pub(super) fn double_text(double: f64) -> String {
     match double {
         f64::INFINITY => "+Inf".to_owned(),
@@ -213,7 +231,7 @@ pub(super) fn double_text(double: f64) -> String {
     }
 }
 
-/// Writes a value as `%s` does.
+/// Appends to `written` what `%s` writes for a value. `depth`: the number of lists and maps around the value.
 fn write_value(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
     let text = match value {
         CelValue::Null => "null".to_owned(),
@@ -237,7 +255,8 @@ fn write_value(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String
     Ok(())
 }
 
-/// Writes a value within a list or map, which is one that an expression could have.
+/// Appends to `written` what `%s` writes for a value within a list or map: a text in the form of a CEL literal, such as
+/// `"a"` or `duration("1s")`. `depth`: the number of lists and maps around the list or map.
 fn write_inner(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
     if depth >= MAX_DEPTH {
         return other("values are nested too deeply to be written");
@@ -270,6 +289,7 @@ fn write_inner(meter: &mut CostMeter, value: &CelValue<'_>, written: &mut String
     Ok(())
 }
 
+/// Appends to `written` what `%s` writes for a list. `depth`: as for [`write_value`].
 fn write_list(meter: &mut CostMeter, list: &ListValue<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
     written.push('[');
     for (index, element) in list.elements().enumerate() {
@@ -283,7 +303,8 @@ fn write_list(meter: &mut CostMeter, list: &ListValue<'_>, written: &mut String,
     Ok(())
 }
 
-/// Writes the entries in the order of the texts of their keys.
+/// Appends to `written` what `%s` writes for a map: its entries in the order of their texts. `depth`: as for
+/// [`write_value`].
 fn write_map(meter: &mut CostMeter, map: &Map<'_>, written: &mut String, depth: usize) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for entry in map.entries() {
@@ -301,7 +322,7 @@ fn write_map(meter: &mut CostMeter, map: &Map<'_>, written: &mut String, depth: 
     Ok(())
 }
 
-/// A text in double quotes, as Go writes it.
+/// A text in double quotes, as Go writes it: quotes, backslashes and control characters are escaped.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

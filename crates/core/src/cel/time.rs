@@ -9,26 +9,27 @@ use super::failure::{EvalError, Failure};
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timestamp {
-    /// Seconds since 1970.
+    /// The whole seconds since the start of 1970 in UTC; negative before.
     pub(super) seconds: i64,
-    /// Nanoseconds after them.
+    /// The nanoseconds after `seconds`: less than a second.
     pub(super) nanos: u32,
 }
 
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
 
-/// The seconds of the years 1 and 9999, the range of timestamps.
+/// The first second of the year 1 and the last one of the year 9999: the range of timestamps.
 const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 
+/// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// The maximum hours, and minutes, of an offset. Upstream has no limit.
+/// The maximum number of hours, and of minutes, of an offset from UTC. Upstream has no limit.
 const MOST_OFFSET: i64 = 1_000_000;
 
 impl Timestamp {
-    /// The timestamp of seconds and nanoseconds; an error outside of the years 1 to 9999.
+    /// The timestamp of these seconds and nanoseconds. An error (overflow) outside of the years 1 to 9999.
     pub(super) fn new(seconds: i64, nanos: u32) -> Result<Timestamp, Failure> {
         if (FIRST..=LAST).contains(&seconds) {
             Ok(Timestamp { seconds, nanos })
@@ -37,7 +38,8 @@ impl Timestamp {
         }
     }
 
-    /// The timestamp after a duration.
+    /// The timestamp that is later by a duration in nanoseconds, which can be negative. An error (overflow) outside of
+    /// the years 1 to 9999.
     pub(super) fn plus(self, duration: i64) -> Result<Timestamp, Failure> {
         let nanos = i64::from(self.nanos) + duration.rem_euclid(SECOND);
         let seconds = self.seconds.checked_add(duration.div_euclid(SECOND) + nanos / SECOND);
@@ -45,14 +47,15 @@ impl Timestamp {
         Timestamp::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0))
     }
 
-    /// The duration since another timestamp.
+    /// The duration since another timestamp, in nanoseconds; negative if that one is later. An error (overflow) above
+    /// 292 years, which do not fit into 64 bits.
     pub(super) fn since(self, other: Timestamp) -> Result<i64, Failure> {
         let seconds = i128::from(self.seconds) - i128::from(other.seconds);
         let nanos = seconds * i128::from(SECOND) + i128::from(self.nanos) - i128::from(other.nanos);
         i64::try_from(nanos).map_err(|_| EvalError::Overflow("duration").into())
     }
 
-    /// The parts of the date in a time zone.
+    /// The parts of the date in a time zone: its name or an offset, as for [`offset_of`]; `None`: UTC.
     pub(super) fn parts(self, zone: Option<&str>) -> Result<Parts, Failure> {
         let seconds = self.seconds + zone.map_or(Ok(0), |zone| offset_of(zone, self.seconds))?;
         let days = seconds.div_euclid(DAY);
@@ -73,7 +76,7 @@ impl Timestamp {
         })
     }
 
-    /// RFC 3339 in UTC, as Go writes it.
+    /// The text of RFC 3339 in UTC, as Go writes it: the fraction of the second has no zeros at the end.
     pub(super) fn to_text(self) -> String {
         let (year, month, day) = date_of(self.seconds.div_euclid(DAY));
         let second = self.seconds.rem_euclid(DAY);
@@ -92,7 +95,7 @@ pub(super) struct Parts {
     pub(super) year: i64,
     /// From 1.
     pub(super) month: i64,
-    /// From 1.
+    /// The day of the month, from 1.
     pub(super) day: i64,
     /// From 0.
     pub(super) day_of_year: i64,
@@ -104,7 +107,9 @@ pub(super) struct Parts {
     pub(super) milliseconds: i64,
 }
 
-/// The offset of a time zone at a time, in seconds (cel-go `common/types/timestamp.go`, timeZone).
+/// The offset of a time zone from UTC at a time (`seconds` since 1970), in seconds (cel-go `common/types/timestamp.go`,
+/// timeZone). `zone`: a name of the time zone database, an offset such as `+02:00`, or `UTC`, `Local` or nothing for
+/// UTC.
 ///
 /// # Errors
 /// The text is neither the name of a zone, exactly as it is written in the database, nor an offset.
@@ -115,7 +120,7 @@ fn offset_of(zone: &str, seconds: i64) -> Result<i64, Failure> {
             return Ok(0);
         }
         let found = TimeZoneDatabase::bundled().get(zone).ok().filter(|found| found.iana_name() == Some(zone));
-        // The range of the library ends a day before that of CEL.
+        // The range of the library jiff ends a day before the range of CEL.
         let (first, last) = (jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
         let time = jiff::Timestamp::from_second(seconds.clamp(first, last)).map_err(|_| unknown())?;
         return found.map(|found| i64::from(found.to_offset(time).seconds())).ok_or_else(|| unknown().into());
@@ -126,9 +131,11 @@ fn offset_of(zone: &str, seconds: i64) -> Result<i64, Failure> {
     Ok(hours * 3600 + if zone.starts_with('-') { -minutes } else { minutes } * 60)
 }
 
-/// The days from 1970 to a date of the Gregorian calendar.
+/// The number of days from the first day of 1970 to a date of the Gregorian calendar; negative before. The reverse of
+/// [`date_of`] for valid dates.
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March here, so that the day of a leap year is their last.
+    // Years begin in March here, so that the 29th of February is the last day of a year. An era is 400 years, which
+    // have 146,097 days. 719,468 days are between the first of March of the year 0 and 1970.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -136,7 +143,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The year, month and day of a number of days since 1970.
+/// The year, month and day (from 1) of a number of days since 1970. See [`days_of`] for the method.
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -150,7 +157,8 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Reads a number of `count` digits at the beginning of `rest`, and removes it.
+/// Reads a number of exactly `count` digits at the beginning of `rest`, and removes it; `None` if other bytes are
+/// there.
 fn digits(rest: &mut &[u8], count: usize) -> Option<i64> {
     let (digits, after) = rest.split_at_checked(count)?;
     *rest = after;
@@ -163,7 +171,8 @@ fn skip(rest: &mut &[u8], byte: u8) -> Option<()> {
     Some(())
 }
 
-/// Reads a date and returns its days since 1970.
+/// Reads a date such as `2024-02-29` at the beginning of `rest`, and removes it. Returns its days since 1970; `None` if
+/// it is not a valid date.
 fn parse_days(rest: &mut &[u8]) -> Option<i64> {
     let year = digits(rest, 4)?;
     skip(rest, b'-')?;
@@ -174,7 +183,8 @@ fn parse_days(rest: &mut &[u8]) -> Option<i64> {
     ((1..=12).contains(&month) && day >= 1 && date_of(days) == (year, month, day)).then_some(days)
 }
 
-/// Reads a time of RFC 3339 within the years 1 to 9999; `None` for other texts.
+/// Reads a time of RFC 3339 within the years 1 to 9999, such as `2024-02-29T12:00:00.5+02:00`; `None` for other texts.
+/// Digits of the second beyond nanoseconds are ignored.
 pub(super) fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let mut rest = text.as_bytes();
     let days = parse_days(&mut rest)?;
@@ -223,6 +233,7 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
         ("μs", 1_000),
         ("ms", 1_000_000),
         ("h", 3_600 * SECOND),
+        // After `ms`, which has the same beginning.
         ("m", 60 * SECOND),
         ("s", SECOND),
     ];
@@ -259,7 +270,7 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     i64::try_from(if is_negative { -sum } else { sum }).ok()
 }
 
-/// A duration in seconds, as cel-go writes it.
+/// A duration in seconds, as cel-go writes it, such as `-1.5s`.
 pub(super) fn duration_text(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let (seconds, rest) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);

@@ -9,11 +9,10 @@
 //! - Values without a type, or that can be null and are no object, are dynamic; upstream hides some of them.
 //! - All of metadata is known here; upstream's rules see `name` and `generateName`.
 //! - A member can be named as it is written, or with upstream's escapes, such as `__namespace__`.
-
 //!
-//! An expression of a few kilobytes can have types that share their parts, and that would be exponentially large if they
-//! were written out. So the size of a type is bounded ([`MAX_SIZE`]), and objects are compared by a digest. Comparing,
-//! joining and printing two types therefore takes a bounded number of steps.
+//! An expression of a few kilobytes can have types that share their parts, and that would be exponentially large if
+//! they were written out. So the size of a type is bounded ([`MAX_SIZE`]), and objects are compared by a digest.
+//! Comparing, joining and printing two types therefore takes a bounded number of steps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +24,7 @@ use serde_json::Value as JsonValue;
 /// The type of an expression. `PartialEq` also compares bounds of sizes; [`CelType::accepts`] does not.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum CelType {
-    /// Known at evaluation only.
+    /// Any type: it is only known in the evaluation.
     Dyn,
     /// The type of `null`.
     Null,
@@ -37,11 +36,12 @@ pub enum CelType {
     Uint,
     /// Floating-point numbers.
     Double,
-    /// Texts, with their longest and shortest length in characters where the schema has them.
+    /// Strings, with bounds of their length in characters.
     Text {
-        /// maxLength.
+        /// The maximum length: maxLength of the schema, or the length of the longest value of its enum. `None`: no
+        /// bound.
         longest: Option<u64>,
-        /// minLength, or 1 if each value of the enum is longer than that.
+        /// The minimum length: the larger one of minLength and the length of the shortest value of the enum.
         shortest: u64,
     },
     /// Bytes.
@@ -79,8 +79,9 @@ pub enum CelType {
 pub struct ListType {
     /// The type of its elements.
     pub element: CelType,
-    /// maxItems.
+    /// The maximum number of elements, such as maxItems of the schema; `None`: no bound.
     pub most: Option<u64>,
+    /// See [`CelType::size`].
     size: usize,
 }
 
@@ -91,26 +92,30 @@ pub struct MapType {
     pub key: CelType,
     /// The type of its values.
     pub value: CelType,
-    /// maxProperties.
+    /// The maximum number of entries, such as maxProperties of the schema; `None`: no bound.
     pub most: Option<u64>,
+    /// See [`CelType::size`].
     size: usize,
 }
 
 /// The type of an optional value. [`CelType::optional`] makes it.
 #[derive(Debug, PartialEq, Hash)]
 pub struct OptionalType {
-    /// The type of the value, if there is one.
+    /// The type of the content, if the optional value has one.
     pub of: CelType,
+    /// See [`CelType::size`].
     size: usize,
 }
 
 /// The type of an object with declared members. Types with equal members are equal.
 #[derive(Debug)]
 pub struct ObjectType {
+    /// The declared members by their JSON key.
     members: BTreeMap<String, Property>,
-    /// Whether members that are not declared are dynamic instead of errors.
+    /// Whether members that are not declared are dynamic. Otherwise naming one is an error.
     is_open: bool,
-    /// A keyed hash of the above. Comparing the members themselves would take as long as reading the schema.
+    /// A keyed hash of the other fields, for comparisons. Comparing the members themselves would take as long as
+    /// reading the schema.
     digest: u64,
 }
 
@@ -119,23 +124,25 @@ pub struct ObjectType {
 pub struct Property {
     /// Its type.
     pub kind: CelType,
-    /// Whether each object has it.
+    /// Whether the schema requires it.
     pub is_required: bool,
     /// Whether it can be null.
     pub is_nullable: bool,
 }
 
-/// The maximum depth of a schema that is read. What is deeper is dynamic.
+/// The maximum depth of a schema that is read. Deeper values are dynamic.
 const MAX_DEPTH: usize = 64;
 
-/// The maximum number of types within a type, each counted as often as it occurs. A type with more is dynamic. An object
-/// counts as one, because its parts are not walked through.
+/// The maximum number of types within a type, each counted as often as it occurs. A type with more is replaced by
+/// [`CelType::Dyn`]. An object type counts as one, because comparing and printing do not walk through its members.
 const MAX_SIZE: usize = 128;
 
 static DYN: CelType = CelType::Dyn;
 
+/// A list of any elements.
 static DYN_LIST: LazyLock<CelType> = LazyLock::new(|| CelType::list(CelType::Dyn, None));
 
+/// A map of strings to strings, as labels and annotations are.
 static STRINGS: LazyLock<CelType> = LazyLock::new(|| CelType::map(CelType::TEXT, CelType::TEXT, None));
 
 /// The key of the digests of object types.
@@ -145,8 +152,9 @@ impl CelType {
     /// Any text.
     pub const TEXT: CelType = CelType::Text { longest: None, shortest: 0 };
 
-    /// The type of the objects of a resource with this schema (openAPIV3Schema). Build it once for each version of a
-    /// resource: a schema may be a megabyte long.
+    /// The type of the objects of a resource with this schema (openAPIV3Schema). `apiVersion`, `kind` and `metadata`
+    /// have the types of Kubernetes, whatever the schema declares. Dynamic if the schema is not that of an object.
+    /// Build the type once for each version of a resource: a schema may be a megabyte long.
     pub fn of_resource(schema: &JsonValue) -> CelType {
         match CelType::of_schema(schema, 0) {
             CelType::Object(object) => {
@@ -161,7 +169,8 @@ impl CelType {
         }
     }
 
-    /// The type of the values of a schema. Values that can be null are dynamic: only objects can be compared with null.
+    /// The type of the values of a schema at a depth below the schema of the resource. Values that can be null are
+    /// dynamic, except objects: the other types cannot be compared with null.
     fn of_schema(schema: &JsonValue, depth: usize) -> CelType {
         match CelType::of_values(schema, depth) {
             object @ CelType::Object(_) => object,
@@ -170,7 +179,7 @@ impl CelType {
         }
     }
 
-    /// The type of the values of a schema that are not null.
+    /// Like [`CelType::of_schema`], without regard to null.
     fn of_values(schema: &JsonValue, depth: usize) -> CelType {
         let is = |keyword: &str| schema[keyword].as_bool().unwrap_or(false);
         let number = |keyword: &str| schema[keyword].as_u64();
@@ -197,7 +206,8 @@ impl CelType {
                 let is_open = is("x-kubernetes-preserve-unknown-fields")
                     || schema["additionalProperties"].as_bool().unwrap_or(false);
                 let Some(properties) = properties else {
-                    // An object without members is of no use to an author; upstream hides some of these.
+                    // No member of an object without declared members could be named, so an open one is dynamic.
+                    // Upstream hides some of these.
                     return if is_open {
                         CelType::Dyn
                     } else {
@@ -217,9 +227,10 @@ impl CelType {
         }
     }
 
-    /// Whether a value of this type can be used as the other, or the reverse: equal types, without bounds of sizes, and
-    /// dynamic parts, which fit each type. Numbers are not converted. Null can be an object, an optional, a time or a
-    /// duration, as in cel-go.
+    /// Whether a value of one of the two types can be used where the other type is expected. The types must be equal
+    /// except for bounds of sizes, and dynamic parts fit each type. Numbers are not converted. As in cel-go, null can
+    /// be used as an object, an optional, a timestamp, a duration, or a type of Kubernetes' libraries such as a
+    /// quantity.
     pub(super) fn accepts(&self, other: &CelType) -> bool {
         match (self, other) {
             (CelType::Dyn, _) | (_, CelType::Dyn) => true,
@@ -250,7 +261,9 @@ impl CelType {
         }
     }
 
-    /// The type of both: the first if they fit, but dynamic if one of them is; `None` if they do not fit.
+    /// A type for the values of both types; `None` if neither accepts the other. Dynamic if one of them is, and the
+    /// other type if one is null. Bounds of strings and lists suit both types; the bound of a map is that of the first
+    /// one.
     pub(super) fn join(&self, other: &CelType) -> Option<CelType> {
         match (self, other) {
             (CelType::Dyn, _) | (_, CelType::Dyn) => Some(CelType::Dyn),
@@ -268,7 +281,7 @@ impl CelType {
         }
     }
 
-    /// A list of elements of this type, at most `most` ones.
+    /// A list of at most `most` elements of this type (`None`: no bound); dynamic if its size is above [`MAX_SIZE`].
     pub(super) fn list(element: CelType, most: Option<u64>) -> CelType {
         match 1 + element.size() {
             size if size > MAX_SIZE => CelType::Dyn,
@@ -276,12 +289,12 @@ impl CelType {
         }
     }
 
-    /// A list of this type.
+    /// A list of any number of elements of this type.
     pub(super) fn list_of(element: CelType) -> CelType {
         CelType::list(element, None)
     }
 
-    /// A map of these types, with at most `most` entries.
+    /// A map of these types with at most `most` entries (`None`: no bound); dynamic if its size is above [`MAX_SIZE`].
     pub(super) fn map(key: CelType, value: CelType, most: Option<u64>) -> CelType {
         match 1 + key.size() + value.size() {
             size if size > MAX_SIZE => CelType::Dyn,
@@ -289,7 +302,7 @@ impl CelType {
         }
     }
 
-    /// An optional of this type.
+    /// An optional value of this type; dynamic if its size is above [`MAX_SIZE`].
     pub(super) fn optional(of: CelType) -> CelType {
         match 1 + of.size() {
             size if size > MAX_SIZE => CelType::Dyn,
@@ -297,7 +310,7 @@ impl CelType {
         }
     }
 
-    /// The number of types within this type, itself included. At most [`MAX_SIZE`].
+    /// The number of types within this type, including the type itself. At most [`MAX_SIZE`].
     fn size(&self) -> usize {
         match self {
             CelType::List(list) => list.size,
@@ -312,7 +325,7 @@ impl CelType {
         matches!(self, CelType::Int | CelType::Uint | CelType::Double)
     }
 
-    /// Whether lists of this type can be sorted, or may be in the evaluation.
+    /// Whether lists of elements of this type can be sorted. For dynamic elements and null, the evaluation decides.
     pub(super) fn is_ordered(&self) -> bool {
         use CelType as T;
         self.is_number()
@@ -329,12 +342,14 @@ impl CelType {
 }
 
 impl ObjectType {
+    /// The type of objects with these declared members, by JSON key. `is_open`: other members are dynamic.
     fn new(members: BTreeMap<String, Property>, is_open: bool) -> ObjectType {
         let digest = DIGESTS.hash_one((&members, is_open));
         ObjectType { members, is_open, digest }
     }
 
-    /// The key in the object and the declaration of a member that an expression names. The name may be escaped.
+    /// The JSON key and the declaration of the member that an expression names; `None` if no such member is declared.
+    /// The name can be the key, or the key with the escapes of apiserver `pkg/cel/escaping.go`.
     pub(super) fn member<'n>(&'n self, name: &'n str) -> Option<(&'n str, &'n Property)> {
         if let Some((key, property)) = self.members.get_key_value(name) {
             return Some((key, property));
@@ -343,7 +358,7 @@ impl ObjectType {
         self.members.get_key_value(unescaped.as_str()).map(|(key, property)| (key.as_str(), property))
     }
 
-    /// The type of the member of this key; `None` if there is none and all members are declared.
+    /// The type of the member of this JSON key; `None` if it is not declared and the object is not open.
     pub(super) fn type_at(&self, key: &str) -> Option<CelType> {
         match self.members.get(key) {
             Some(property) => Some(property.kind.clone()),
@@ -351,8 +366,8 @@ impl ObjectType {
         }
     }
 
-    /// The declared member whose name is nearest to another name: it differs in case only, or by few characters. `None`
-    /// if no name is near.
+    /// The declared member whose name is most similar to a name that is not declared, to suggest it in an error. The
+    /// case of letters does not count. `None` if all names differ by more than two fifths of the characters.
     pub(super) fn nearest(&self, name: &str) -> Option<&str> {
         // Longer names are no fields of Kubernetes, and their distance is the product of both lengths.
         if name.len() > LONGEST_NAME {
@@ -361,7 +376,7 @@ impl ObjectType {
         let distance = |member: &str| distance(&name.to_lowercase(), &member.to_lowercase());
         let near = self.members.keys().filter(|member| member.len() <= LONGEST_NAME).take(MOST_NAMES);
         let nearest = near.map(|member| (distance(member), member)).min()?;
-        // Two exchanged characters of five are near.
+        // Two exchanged characters are a distance of 2, and the most in a name of five characters.
         (nearest.0 * 5 <= name.len().max(3) * 2).then_some(nearest.1)
     }
 
@@ -371,10 +386,10 @@ impl ObjectType {
     }
 }
 
-/// The maximum length of a name for which a near one is sought, in bytes.
+/// The maximum length of the names that [`ObjectType::nearest`] compares, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// The maximum number of names that are compared to find a near one.
+/// The maximum number of declared members that [`ObjectType::nearest`] compares.
 const MOST_NAMES: usize = 500;
 
 /// The number of characters to insert, delete or replace to make one text out of another one (Levenshtein).
@@ -392,7 +407,7 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// The type of a string by its schema.
+/// The type of a string by its schema, with the bounds of [`CelType::Text`].
 fn text_type(schema: &JsonValue) -> CelType {
     let values = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lengths = || values.iter().filter_map(JsonValue::as_str).map(|value| value.chars().count() as u64);
@@ -401,7 +416,8 @@ fn text_type(schema: &JsonValue) -> CelType {
     CelType::Text { longest, shortest }
 }
 
-/// metadata of an object: ObjectMeta, whose lists are dynamic.
+/// The declaration of `metadata`: the members of ObjectMeta. Elements of `ownerReferences` and `managedFields` are
+/// dynamic.
 fn metadata() -> Property {
     let property = |kind: CelType, is_required| Property { kind, is_required, is_nullable: false };
     let name = CelType::Text { longest: Some(253), shortest: 1 };
@@ -429,7 +445,8 @@ fn metadata() -> Property {
     property(CelType::Object(Arc::new(ObjectType::new(members, false))), true)
 }
 
-/// The name of which this is the escaped form (apiserver `pkg/cel/escaping.go`); `None` if it has no escape.
+/// The JSON key that an escaped name stands for (apiserver `pkg/cel/escaping.go`); `None` if the name has no `__`.
+/// Reserved names have the escape `__name__`, and four characters or pairs have escapes such as `__dash__`.
 fn unescape(name: &str) -> Option<String> {
     const ESCAPES: [(&str, &str); 4] =
         [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];

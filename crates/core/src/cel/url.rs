@@ -1,4 +1,4 @@
-//! URLs as Go reads them (net/url, with apiserver `pkg/cel/library/urls.go`): absolute ones, and absolute paths.
+//! URLs as Go reads them (net/url, with apiserver `pkg/cel/library/urls.go`): URLs with a scheme, and absolute paths.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -6,23 +6,27 @@ use std::net::Ipv6Addr;
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// In lower case; empty for a path.
+    /// The scheme in lower case; empty for a path alone.
     pub(super) scheme: String,
+    /// The user name and password before `@`, as they are written.
     user: String,
-    /// The host with its port.
+    /// The host with its port, without escapes.
     pub(super) host: String,
     /// The path with escapes.
     pub(super) path: String,
-    /// What follows the scheme if it is no path.
+    /// What follows the scheme if it does not begin with a slash, as in `mailto:name@example.com`.
     opaque: String,
+    /// The text after `?`, with escapes; `None` if the URL has no `?`.
     query: Option<String>,
+    /// The text after `#`, with escapes.
     fragment: String,
 }
 
-/// Where a byte is, which decides whether it must be escaped.
+/// The part of a URL that a byte belongs to, which decides whether the byte must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Host,
+    /// The zone of an IPv6 address, such as `%25eth0`.
     Zone,
     Path,
     Query,
@@ -33,14 +37,15 @@ enum Part {
 impl Url {
     /// Reads a URL; `None` for other texts.
     pub(super) fn parse(text: &str) -> Option<Url> {
-        // A fragment is a part of the path or of the query when the URL is checked, and is not one afterwards.
+        // As upstream, the text is first checked as that of a request, in which `#` has no special meaning. Then it is
+        // read with its fragment.
         parts(text, true)?;
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         unescape(fragment, Part::Other)?;
         Some(Url { fragment: fragment.to_owned(), ..parts(rest, false)? })
     }
 
-    /// Whether a text is a URL.
+    /// Whether a text is a URL, for `isURL`. Unlike [`Url::parse`], it does not check the fragment.
     pub(super) fn is_url(text: &str) -> bool {
         parts(text, true).is_some()
     }
@@ -52,7 +57,7 @@ impl Url {
         [scheme, user, host, path, opaque, fragment].map(String::len).iter().sum::<usize>() + query
     }
 
-    /// The number of bytes of the query, and the most pairs that it has.
+    /// The number of bytes of the query, and an upper bound of its pairs.
     pub(super) fn query_size(&self) -> (usize, usize) {
         let query = self.query.as_deref().unwrap_or_default();
         (query.len(), query.matches('&').count() + 1)
@@ -69,6 +74,7 @@ impl Url {
         self.split_host().1
     }
 
+    /// The host, and the port after a colon; the port is empty if there is none.
     fn split_host(&self) -> (&str, &str) {
         match self.host.rfind(':') {
             Some(colon) if is_optional_port(&self.host[colon..]) => (&self.host[..colon], &self.host[colon + 1..]),
@@ -76,7 +82,7 @@ impl Url {
         }
     }
 
-    /// The values of the query by key, without escapes. Pairs that are not valid are left out.
+    /// The values of the query by key, without escapes. Pairs with invalid escapes or a semicolon are left out.
     pub(super) fn query(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let pairs = self.query.as_deref().unwrap_or_default().split('&');
@@ -91,7 +97,8 @@ impl Url {
     }
 }
 
-/// The parts of a URL without a fragment. `is_request`: a relative path is not valid.
+/// The parts of a URL without a fragment; `None` if it is not valid. `is_request`: the URL is that of an HTTP request
+/// (net/url, ParseRequestURI), which must not be empty or a relative path.
 fn parts(text: &str, is_request: bool) -> Option<Url> {
     let mut url = Url {
         scheme: String::new(),
@@ -113,6 +120,7 @@ fn parts(text: &str, is_request: bool) -> Option<Url> {
     url.scheme = scheme.to_ascii_lowercase();
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query.to_owned())));
     url.query = query;
+    // Without a slash, the text after a scheme is opaque, and one without a scheme is a relative path.
     if !rest.starts_with('/') {
         if !url.scheme.is_empty() {
             rest.clone_into(&mut url.opaque);
@@ -123,6 +131,7 @@ fn parts(text: &str, is_request: bool) -> Option<Url> {
             return None;
         }
     }
+    // `//` introduces the user and the host.
     let mut path = rest;
     if (!url.scheme.is_empty() || (!is_request && !rest.starts_with("///")))
         && let Some(rest) = rest.strip_prefix("//")
@@ -145,7 +154,8 @@ fn parts(text: &str, is_request: bool) -> Option<Url> {
     Some(url)
 }
 
-/// The scheme, which may be empty, and the rest; `None` for a colon at the beginning.
+/// The scheme, and the text after its colon; an empty scheme and the whole text if there is no scheme. `None` if the
+/// text begins with a colon.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
@@ -159,7 +169,8 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     Some(("", text))
 }
 
-/// The host without escapes; `None` if it is not valid.
+/// The host and port without escapes; `None` if they are not valid. An IPv6 address is in brackets. The host of an HTTP
+/// URL has at most one colon; other schemes may have more.
 fn host_of(scheme: &str, host: &str) -> Option<String> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     match host.rfind('[') {
@@ -194,8 +205,8 @@ fn is_optional_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The path with escapes: as it is written if that is valid, and otherwise with the escapes that Go writes. `None` if an
-/// escape is not valid.
+/// The path with escapes (net/url, EscapedPath): as it is written if no byte lacks an escape, and otherwise with the
+/// escapes that Go writes. `None` if an escape is not valid.
 fn escaped_path(path: &str) -> Option<String> {
     let plain = unescape(path, Part::Path)?;
     let is_valid = |byte: u8| b"!'()*[]%".contains(&byte) || !must_escape(byte, Part::Path);
@@ -212,7 +223,7 @@ fn escaped_path(path: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// Whether Go escapes a byte.
+/// Whether Go escapes a byte in a part of a URL (net/url, shouldEscape).
 fn must_escape(byte: u8, part: Part) -> bool {
     let others: &[u8] = match part {
         Part::Host | Part::Zone => b"-_.~!$&'()*+,;=:[]<>\"",
@@ -222,7 +233,8 @@ fn must_escape(byte: u8, part: Part) -> bool {
     !byte.is_ascii_alphanumeric() && !others.contains(&byte)
 }
 
-/// The bytes that a text with escapes stands for; `None` if an escape is not valid.
+/// The bytes that a text with escapes (`%20`) stands for. `None` if an escape is not valid in this part of a URL, or if
+/// the host has a byte that must be escaped.
 fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
     let is_host = matches!(part, Part::Host | Part::Zone);
     let mut plain = Vec::with_capacity(text.len());
@@ -236,7 +248,7 @@ fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
                 let digits = std::str::from_utf8(digits).ok()?;
                 let byte = u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?;
                 let is_valid = match part {
-                    // Only bytes that are not ASCII, and the sign itself.
+                    // Only bytes that are not ASCII, and the percent sign, can have escapes in a host.
                     Part::Host => byte >= 0x80 || digits == "25",
                     Part::Zone => digits == "25" || byte == b' ' || !must_escape(byte, Part::Host),
                     Part::Path | Part::Query | Part::Other => true,

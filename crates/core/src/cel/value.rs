@@ -1,6 +1,6 @@
-//! Values of an evaluation. Those of the object stay JSON until an expression needs them.
+//! Values of an evaluation. Values of the object stay JSON until an expression needs them.
 //!
-//! A value of JSON has the type that it is written with, whatever the schema declares, as in the objects of
+//! The JSON decides the type of such a value, whatever the schema declares, as in the objects of
 //! ValidatingAdmissionPolicies: a number without a fraction is an integer if it fits into 64 bits.
 
 use std::borrow::Cow;
@@ -19,10 +19,12 @@ use super::url::Url;
 use crate::json::tree::NodeKind;
 use crate::json::{Json, unescape};
 
-/// A text of the object, of the expression, or a new one.
+/// A text.
 #[derive(Clone, Debug)]
 pub(super) enum Text<'a> {
+    /// A text within the JSON of the object, or within the expression.
     Borrowed(&'a str),
+    /// A new text: the result of a function, or a text of the object with escapes.
     Shared(Arc<str>),
 }
 
@@ -78,48 +80,53 @@ pub(super) enum CelValue<'a> {
     Text(Text<'a>),
     Bytes(Arc<[u8]>),
     List(ListValue<'a>),
+    /// A map, or an object within the object.
     Map(Map<'a>),
     Timestamp(Timestamp),
-    /// Nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
-    /// The name of a type.
+    /// A type, by its name.
     Type(&'static str),
+    /// An optional value; `None` if it is empty.
     Optional(Option<Arc<CelValue<'a>>>),
     Quantity(Quantity),
     Ip(IpAddr),
-    /// An address and the number of its leading bits that count.
+    /// A range of addresses: an address, and the number of leading bits that all addresses of the range share.
     Cidr(IpAddr, u8),
     Url(Arc<Url>),
     Semver(Arc<Semver>),
     Format(NamedFormat),
 }
 
-/// A list: one of the object, or a new one.
+/// A list.
 #[derive(Clone, Debug)]
 pub(super) enum ListValue<'a> {
+    /// A list of the object.
     Json(Json<'a>),
+    /// A list that the expression has made.
     Built(Arc<[CelValue<'a>]>),
 }
 
-/// A map: an object within the object, or a new one.
+/// A map.
 #[derive(Clone, Debug)]
 pub(super) enum Map<'a> {
+    /// The object, or an object within it.
     Json(Json<'a>),
-    /// In the order of their keys, which are unique.
+    /// A map that the expression has made: its entries, in the order of their keys, which are unique.
     Built(Arc<[BuiltEntry<'a>]>),
 }
 
-/// An entry of a new map.
+/// An entry of a map that the expression has made.
 #[derive(Clone, Debug)]
 pub(super) struct BuiltEntry<'a> {
-    /// The key as it is sorted and found.
+    /// The key by which entries are sorted and found: the one of `key`.
     pub(super) sorted: MapKey<'a>,
-    /// The key as the expression has it.
+    /// The key as a value, with its type.
     pub(super) key: CelValue<'a>,
     pub(super) value: CelValue<'a>,
 }
 
-/// A key of a map. Integers of both types are equal when their values are.
+/// A key of a map, for comparisons. Signed and unsigned integers of the same value are one key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MapKey<'a> {
     Bool(bool),
@@ -128,7 +135,7 @@ pub(super) enum MapKey<'a> {
 }
 
 impl MapKey<'_> {
-    /// The number of bytes that a comparison may read.
+    /// The maximum number of bytes that a comparison with this key reads.
     fn length(&self) -> usize {
         match self {
             MapKey::Text(text) => text.len(),
@@ -173,8 +180,8 @@ impl<'a> CelValue<'a> {
         }
     }
 
-    /// The value as the key of a map; `None` if it cannot be one. A double that is an integer is the key of that
-    /// integer, as in cel-go.
+    /// The value as a key to find in a map; `None` if no map has such a key. A double without a fraction is the key of
+    /// the integer, as in cel-go.
     pub(super) fn as_key(&self) -> Option<MapKey<'a>> {
         match self {
             CelValue::Bool(bool) => Some(MapKey::Bool(*bool)),
@@ -205,12 +212,13 @@ impl<'a> CelValue<'a> {
     }
 }
 
-/// The error for a value of the object that is not JSON. It was checked when it was stored.
+/// The error for a value of the object that is not valid JSON. It does not occur: the object was checked when it was
+/// stored.
 fn invalid() -> Failure {
     EvalError::Other("the object has a value that is not JSON".to_owned()).into()
 }
 
-/// A value of the object.
+/// Reads a value of the object. The elements and members of a list or map are not read.
 fn of_json<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     match json.kind() {
         NodeKind::List => Ok(CelValue::List(ListValue::Json(json))),
@@ -219,7 +227,7 @@ fn of_json<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     }
 }
 
-/// The text of a string of the object, or of a key; `None` if an escape is not valid. `raw`: its bytes between the
+/// Reads a string of the object, or the key of a member; `None` if an escape is not valid. `raw`: the bytes between the
 /// quotes.
 fn read_text<'a>(raw: &'a [u8], meter: &mut CostMeter) -> Result<Option<Text<'a>>, Failure> {
     if let Some(text) = meter.known_text(raw) {
@@ -239,7 +247,7 @@ fn read_text<'a>(raw: &'a [u8], meter: &mut CostMeter) -> Result<Option<Text<'a>
     })
 }
 
-/// A string, number, boolean or null of the object.
+/// Reads a string, number, boolean or null of the object.
 fn scalar<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     let bytes = json.bytes().unwrap_or(b"null");
     Ok(match bytes {
@@ -258,18 +266,19 @@ fn scalar<'a>(json: Json<'a>, meter: &mut CostMeter) -> Evaluated<'a> {
     })
 }
 
-/// A value, or the key of a member, that has not been read. Reading takes time in proportion to its length, so it needs
-/// the meter. This is the only way to a value of the object.
+/// A value, or the key of a member, that may not have been read. Reading takes time in proportion to the length, so it
+/// needs the meter. Each value of the object is read through this type.
 #[derive(Clone, Debug)]
 pub(super) struct UnreadValue<'a>(Content<'a>);
 
+/// See [`UnreadValue`].
 #[derive(Clone, Debug)]
 enum Content<'a> {
     /// A value of the object.
     Json(Json<'a>),
-    /// The raw key of a member.
+    /// The raw key of a member, with its escapes.
     Key(&'a [u8]),
-    /// A value that was made, or read before.
+    /// A value that the expression has made, which needs no reading.
     Made(CelValue<'a>),
 }
 
@@ -282,23 +291,23 @@ impl<'a> UnreadValue<'a> {
     /// Reads the value.
     ///
     /// # Errors
-    /// The limit is reached.
+    /// A limit is exceeded.
     pub(super) fn read(self, meter: &mut CostMeter) -> Evaluated<'a> {
         match self.0 {
             Content::Made(value) => Ok(value),
-            // Escapes of keys are valid: they were read with the object.
+            // The escapes of keys are valid: the object was checked when it was stored.
             Content::Key(raw) => Ok(CelValue::Text(read_text(raw, meter)?.unwrap_or(Text::Borrowed("")))),
             Content::Json(json) => of_json(json, meter),
         }
     }
 }
 
-/// An entry of a map that has not been read.
+/// An entry of a map that may not have been read.
 #[derive(Clone, Debug)]
 pub(super) enum MapEntry<'a> {
-    /// The raw key of a member, and the member.
+    /// A member of the object: its raw key, with its escapes, and its value.
     Json(&'a [u8], Json<'a>),
-    /// A key and a value that were made.
+    /// A key and a value that the expression has made.
     Made(CelValue<'a>, CelValue<'a>),
 }
 
@@ -320,7 +329,7 @@ impl<'a> MapEntry<'a> {
 }
 
 impl<'a> ListValue<'a> {
-    /// The number of elements. Those of the object are counted one by one.
+    /// The number of elements. The elements of a JSON list are counted one by one.
     pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
         match self {
             ListValue::Json(json) => counted(*json, meter),
@@ -328,12 +337,12 @@ impl<'a> ListValue<'a> {
         }
     }
 
-    /// The element at an index; `None` if there is none.
+    /// The element at an index from 0; `None` if the index is negative or too large.
     pub(super) fn get(&self, index: i64, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         let Ok(index) = usize::try_from(index) else { return Ok(None) };
         match self {
             ListValue::Json(json) => {
-                // Elements are linked: `nth` passes those before.
+                // The tree of JSON links each element to the next one, so the search passes all elements before.
                 let mut passed = 0;
                 let mut found = None;
                 for item in json.items() {
@@ -362,12 +371,12 @@ impl<'a> ListValue<'a> {
     }
 }
 
-/// A value that needs no reading.
+/// A value that the expression has made, as an [`UnreadValue`]. It needs no reading.
 fn made(value: CelValue<'_>) -> UnreadValue<'_> {
     UnreadValue(Content::Made(value))
 }
 
-/// The number of elements or members of a value of the object.
+/// Counts the elements or members of a JSON list or object.
 fn counted(json: Json<'_>, meter: &mut CostMeter) -> Result<usize, Failure> {
     let count = json.count();
     meter.pass(count)?;
@@ -381,15 +390,16 @@ pub(super) type Elements<'a> = Box<dyn Iterator<Item = UnreadValue<'a>> + 'a>;
 pub(super) type Entries<'a> = Box<dyn Iterator<Item = MapEntry<'a>> + 'a>;
 
 impl<'a> Map<'a> {
-    /// A new map of entries with their keys. Of equal keys the last one counts, as in cel-go.
+    /// A new map of these entries. Of entries with equal keys the last one counts, as in cel-go.
     pub(super) fn build(mut entries: Vec<BuiltEntry<'a>>, meter: &mut CostMeter) -> Result<Map<'a>, Failure> {
         let mut work: u64 = 0;
         for BuiltEntry { sorted, .. } in &entries {
             work = work.saturating_add(1 + sorted.length() as u64 / 10);
         }
-        // Each level of the sort compares each key once.
+        // A merge sort has log2(n) levels, and each of them compares each key once.
         meter.charge(work.saturating_mul(u64::from(entries.len().max(1).ilog2())))?;
-        // The sort is stable, so the last one of equal keys is the first one from the end.
+        // The sort is stable, and `dedup_by` keeps the first one of equal keys. So the last one is kept in reverse
+        // order.
         entries.sort_by(|left, right| left.sorted.cmp(&right.sorted));
         entries.reverse();
         entries.dedup_by(|earlier, later| earlier.sorted == later.sorted);
@@ -397,7 +407,7 @@ impl<'a> Map<'a> {
         Ok(Map::Built(entries.into()))
     }
 
-    /// The number of entries. Those of the object are counted one by one.
+    /// The number of entries. The members of a JSON object are counted one by one.
     pub(super) fn count(&self, meter: &mut CostMeter) -> Result<usize, Failure> {
         match self {
             Map::Json(json) => counted(*json, meter),
@@ -405,7 +415,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key; `None` if there is none.
+    /// The value of a key; `None` if the map does not have the key.
     pub(super) fn get(&self, key: &MapKey<'_>, meter: &mut CostMeter) -> Result<Option<UnreadValue<'a>>, Failure> {
         match self {
             Map::Json(json) => {
@@ -416,6 +426,7 @@ impl<'a> Map<'a> {
                 Ok(found.is_present().then(|| UnreadValue::of_json(found)))
             }
             Map::Built(entries) => {
+                // A binary search, written out to count each comparison before it is made.
                 let (mut start, mut end) = (0, entries.len());
                 while let Some(entry) = entries.get(start..end).and_then(|rest| rest.get(rest.len() / 2)) {
                     let middle = start + (end - start) / 2;
@@ -431,7 +442,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The entries, in the order of their keys.
+    /// The entries: of a JSON object in the order of the JSON, and of a new map in the order of the keys.
     pub(super) fn entries(&self) -> Entries<'a> {
         match self {
             Map::Json(json) => Box::new(json.raw_members().map(|(key, value)| MapEntry::Json(key, value))),
@@ -445,7 +456,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys, in order.
+    /// The keys, in the order of [`Map::entries`].
     pub(super) fn keys(&self) -> Elements<'a> {
         match self {
             Map::Json(json) => Box::new(json.raw_members().map(|(key, _)| UnreadValue(Content::Key(key)))),

@@ -1,9 +1,9 @@
 //! The CEL expression of a request: which objects an index finds for it, and the evaluation of the others.
 //!
 //! [`crate::cel`] compiles the expression, and bounds the objects for which it is true by sets that an index can find.
-//! `cel_hits` finds these sets with the plan of ordinary requirements, and the objects between the bounds are evaluated.
-//! Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request. An
-//! expression is rejected before any evaluation if the sizes in the schema, or defaults, make it too expensive.
+//! `cel_hits` finds these sets with the plan of ordinary requirements, and the objects between the bounds are
+//! evaluated. Evaluation reads whole objects, so its cost is limited for each object and for all objects of a request.
+//! An expression is rejected before any evaluation if the sizes in the schema, or defaults, make it too expensive.
 //!
 //! The bounds rely on objects that conform to their schema. An object that is older than its schema can have a text in
 //! an integer field, which the index does not distinguish from an integer.
@@ -33,55 +33,59 @@ use crate::extract::{Extractor, Origin, Prune};
 use crate::model::{FieldIndex, Version};
 use crate::store::Object;
 
-/// The limit of one evaluation, in the unit of Kubernetes: that of one expression there (apiserver `pkg/apis/cel`,
-/// PerCallLimit).
+/// The maximum cost of the evaluation for one object, in the unit of Kubernetes. It is the limit of kube-apiserver for
+/// one expression (apiserver `pkg/apis/cel`, PerCallLimit).
 const MOST_FOR_OBJECT: u64 = 1_000_000;
 
-/// The limit of an evaluation in a usual turn: about a millisecond. An object that needs more is evaluated again, in a
-/// long turn and with [`MOST_FOR_OBJECT`].
+/// The maximum cost of an evaluation in a usual turn, in the unit of Kubernetes: about a millisecond. An object that
+/// needs more is evaluated again in a long turn, with the limit [`MOST_FOR_OBJECT`].
 pub(super) const MOST_IN_USUAL_TURN: u64 = 50_000;
 
-/// Bytes of an object that can be read in the time of an evaluation with the cost of [`MOST_FOR_OBJECT`].
+/// The length of an object, in bytes, whose reading takes as long as an evaluation with the cost [`MOST_FOR_OBJECT`]. A
+/// long turn is requested as for reading such an object.
 pub const BYTES_OF_LONG_EVALUATION: usize = 1 << 20;
 
-/// The limit of all evaluations of a request, in the same unit. Reading an object counts too.
+/// The maximum cost of all evaluations of a request, in the unit of Kubernetes. Reading the objects counts too.
 const MOST_FOR_REQUEST: u64 = 100_000_000;
 
 /// The maximum number of paths that an error names.
 const MOST_NAMED: usize = 5;
 
-/// Bytes of an object that are read for one unit of cost.
+/// The number of bytes of an object whose reading counts as a cost of one.
 const BYTES_FOR_ONE: u64 = 64;
 
-/// Steps of work for one unit of cost.
+/// The steps of work ([`super::work`]) that a cost of one counts.
 pub(super) const STEPS_FOR_ONE: u64 = 2;
 
 /// The expression of a request over one resource.
 #[derive(Debug)]
 pub struct CelFilter {
     program: CelProgram,
-    /// Objects of this set, and no others, can satisfy the expression.
+    /// Each object that satisfies the expression is in this set.
     pub(super) at_most: ObjectSet,
-    /// All objects of this set satisfy it.
+    /// Each object of this set satisfies the expression.
     pub(super) at_least: ObjectSet,
-    /// The fields to which the numbers of `Subject::Field` refer.
+    /// The fields of the index. The number in a [`Subject::Field`](crate::cel::Subject::Field) is an index here.
     pub(super) fields: Vec<FieldIndex>,
-    /// What the index has.
+    /// The paths of `fields`.
     indexed: Indexed,
     /// What a View leaves out of the objects before they are evaluated.
     hidden: Option<Arc<Prune>>,
-    /// The limit of time of one evaluation.
+    /// The limit of time of one evaluation; `None`: no limit.
     time: Option<TimeLimit>,
+    /// The number of evaluated objects.
     evaluated: AtomicU64,
+    /// The cost of all evaluations together.
     cost: AtomicU64,
+    /// The number of objects for which the expression failed.
     failed: AtomicU64,
-    /// The first error, and the part of the expression that exceeded a limit.
     messages: Mutex<Messages>,
-    /// The slots that were found last.
+    /// The result for the state that was evaluated last. A request plans its selection several times, and evaluates its
+    /// expression once.
     found: Mutex<Option<FoundSlots>>,
 }
 
-/// The slots of a state that a filter has found. A request plans its selection again for each further step.
+/// The slots that a filter has found in the state of this version and epoch.
 #[derive(Debug)]
 struct FoundSlots {
     version: Version,
@@ -89,9 +93,12 @@ struct FoundSlots {
     slots: RoaringBitmap,
 }
 
+/// The texts of the first events of each kind.
 #[derive(Debug, Default)]
 struct Messages {
+    /// The first object for which the expression failed, and the error.
     failure: Option<String>,
+    /// How a limit was exceeded; `None` if no limit was.
     over_limit: Option<String>,
 }
 
@@ -122,7 +129,7 @@ pub enum EventTest {
     Over(OverCost),
 }
 
-/// The evaluation costs too much. Display names the part of the expression and the remedy.
+/// The evaluation for the objects of a request exceeds a limit. Display says how, and how a client can avoid that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("celSelector: {reason}: {remedy}")]
 pub struct OverCost {
@@ -146,8 +153,9 @@ impl CelFilter {
     /// of the resource. `hidden`: what a View leaves out of the objects; `extractor` is that of the View then.
     ///
     /// # Errors
-    /// The expression does not compile; for example it names a field that the schema does not have. Or the indexes do
-    /// not find all its objects, and the estimated cost of an evaluation is above the limit.
+    /// The expression does not compile; for example, it names a field that the schema does not have. Or objects must be
+    /// evaluated, because an index does not find exactly the selected ones, and the estimated cost of an evaluation is
+    /// above [`MOST_FOR_OBJECT`].
     pub fn new(
         text: &str,
         extractor: &Extractor,
@@ -164,14 +172,14 @@ impl CelFilter {
                 "boolean" => IndexedKind::Boolean,
                 _ => IndexedKind::Other,
             };
-            // Another path of such a field can have the value instead.
+            // A field of several paths has the value of any of them, so its index cannot stand for one path.
             let can_plan = extractor.has_one_path(index) && extractor.is_offered(index);
             let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| can_plan) else {
                 continue;
             };
             let absent = match field.origin {
                 Origin::BuiltIn => field.default.as_deref().unwrap_or_default(),
-                // For these, the default is only shown.
+                // The default of these fields is only shown to clients; the index has the empty text for absent values.
                 Origin::CustomResourceDefinition | Origin::FieldCache => "",
             };
             paths.push(path.absent_as(absent));
@@ -211,7 +219,7 @@ impl CelFilter {
         self.program.text()
     }
 
-    /// Whether an index finds a part of the objects for the expression.
+    /// Whether an index excludes some objects, so that not all must be evaluated.
     pub fn is_indexed(&self) -> bool {
         self.at_most != ObjectSet::All
     }
@@ -230,7 +238,7 @@ impl CelFilter {
     /// The objects for which the expression failed; `None` if there are none.
     ///
     /// # Errors
-    /// A limit was exceeded, so the found objects are not all of them.
+    /// A limit was exceeded, so some selected objects are missing.
     pub fn result(&self) -> Result<Option<FailedObjects>, OverCost> {
         let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &messages.over_limit {
@@ -305,8 +313,8 @@ impl CelFilter {
         self.evaluate(object).0
     }
 
-    /// Like [`CelFilter::evaluate`], within the limit of a usual turn. `None` if the evaluation exceeds it: then nothing
-    /// is counted, and the second value is the cost so far.
+    /// Like [`CelFilter::evaluate`], but with the limit [`MOST_IN_USUAL_TURN`]. If the evaluation exceeds this limit,
+    /// the first value is `None`, nothing is counted, and the second value is the cost so far.
     pub(super) fn evaluate_in_usual_turn(&self, object: &Object) -> (Option<bool>, u64) {
         let (evaluation, length) = self.evaluate_shown(object, MOST_IN_USUAL_TURN);
         if let Err(EvaluationError::OverLimit { .. }) = evaluation.result {
@@ -316,7 +324,8 @@ impl CelFilter {
         (Some(is_selected), cost)
     }
 
-    /// Whether the expression is true for the object, and the cost.
+    /// Evaluates the expression for the object with the limit [`MOST_FOR_OBJECT`]. Returns whether it is true, and the
+    /// cost with that of reading the object. Counts both.
     pub(super) fn evaluate(&self, object: &Object) -> (bool, u64) {
         let (evaluation, length) = self.evaluate_shown(object, MOST_FOR_OBJECT);
         self.count(object, evaluation, length)
@@ -348,7 +357,7 @@ impl CelFilter {
         }
     }
 
-    /// The slots that were found in this state; `None` if it has not been evaluated.
+    /// The slots that were found in the state of this version and epoch; `None` if another state was evaluated last.
     pub(super) fn known(&self, version: Version, epoch: u64) -> Option<RoaringBitmap> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.as_ref().filter(|found| found.version == version && found.epoch == epoch).map(|found| found.slots.clone())
@@ -360,7 +369,7 @@ impl CelFilter {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     }
 
-    /// Begins the evaluation of another state: forgets what was counted.
+    /// Begins the evaluation of another state: resets the counts and the messages.
     pub(super) fn begin(&self) {
         for counter in [&self.evaluated, &self.cost, &self.failed] {
             counter.store(0, Ordering::Relaxed);

@@ -15,12 +15,16 @@ use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::{IndexedPart, Snapshot};
 
-/// The steps of work for a part of a set, and the number of slots of a set that are combined in one more step.
+/// The steps of work for each part of a set.
 const PART_STEPS: u64 = 32;
+
+/// The number of slots of a part that take one more step.
 const SLOTS_FOR_ONE: u64 = 64;
 
-/// The slots among `hits`, the hits of the request's other requirements, whose objects satisfy the expression. If a limit
-/// is exceeded, some are missing: see [`CelFilter::result`]. A state is evaluated once.
+/// The slots among `hits` whose objects satisfy the expression. `hits` are the slots that the other requirements of the
+/// request select. If a limit is exceeded, some slots are missing: see [`CelFilter::result`]. A state is evaluated
+/// once, and its result is used again: one request calls this function several times, with the same hits for the same
+/// state.
 pub(super) async fn narrow(filter: &CelFilter, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
     let (version, epoch) = (snapshot.version(), snapshot.epoch());
     if let Some(slots) = filter.known(version, epoch) {
@@ -33,7 +37,8 @@ pub(super) async fn narrow(filter: &CelFilter, hits: Hits, snapshot: &Snapshot, 
 }
 
 impl CelFilter {
-    /// The slots among `hits` whose objects satisfy the expression.
+    /// The slots among `hits` whose objects satisfy the expression. Evaluates the objects between the bounds of the
+    /// filter, until a limit is exceeded.
     async fn evaluate_hits(&self, hits: Hits, snapshot: &Snapshot, work: &mut Work) -> RoaringBitmap {
         let mut candidates = match hits {
             Hits::Everything => snapshot.occupied().to_bitmap(),
@@ -42,7 +47,7 @@ impl CelFilter {
             }
             Hits::Slots(slots) => slots,
         };
-        // Objects with unknown values are in no set of the index.
+        // Objects whose values of a field are not indexed are missing in the sets of the index, so they are evaluated.
         let mut unknown = RoaringBitmap::new();
         for field in &self.fields {
             let slots = snapshot.postings().incomplete(IndexedPart::Field(*field));
@@ -61,7 +66,8 @@ impl CelFilter {
             work.wait_to_read(object.length()).await;
             let (mut is_selected, mut cost) = self.evaluate_in_usual_turn(object);
             if is_selected.is_none() {
-                // Nothing interrupts an evaluation, and this one takes longer than a usual turn.
+                // An evaluation does not yield to other tasks, and this one takes longer than a usual turn. So it waits
+                // for a long turn.
                 work.wait_to_read(object.length().max(BYTES_OF_LONG_EVALUATION)).await;
                 let (is_long_selected, long_cost) = self.evaluate(object);
                 is_selected = Some(is_long_selected);
@@ -78,7 +84,8 @@ impl CelFilter {
         selected
     }
 
-    /// The slots of a set. The depth of the recursion is that of the expression, which its compilation limits.
+    /// The slots of the objects in a set, by the index. The recursion is bounded: a set is at most as deep as its
+    /// expression, whose depth the compiler bounds. Boxed, because an async function cannot call itself otherwise.
     fn slots_of<'a>(
         &'a self,
         set: &'a ObjectSet,
@@ -116,7 +123,7 @@ impl CelFilter {
                     slots
                 }
             };
-            // This set was made, and is combined with others: a slot takes at most a few bits.
+            // The work of building this set and of combining it with others. A slot takes at most a few bits.
             work.spend(PART_STEPS + slots.len() / SLOTS_FOR_ONE).await;
             slots
         })
@@ -131,6 +138,7 @@ impl CelFilter {
             IndexTest::AtMost(bound) => Operator::LessOrEqual(*bound),
             IndexTest::Exists => Operator::Exists,
         };
+        // The selection with one requirement on a field.
         let field = |field| Selection { fields: vec![FieldTerm::new(field, operator.clone())], ..Selection::default() };
         match &requirement.subject {
             Subject::Name => field(FieldRef::Name),

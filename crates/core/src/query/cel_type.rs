@@ -1,7 +1,8 @@
-//! The type of a resource's objects in expressions, out of their schema.
+//! The types that CEL expressions have for the objects of a resource, made from their schema.
 //!
-//! The types of built-in kinds are made once. Those of CustomResourceDefinitions that were used last are kept, within a
-//! bound: the authors of definitions decide how large they are.
+//! Types are kept, because making one takes as long as reading a schema. The types of built-in kinds are kept for ever.
+//! Of the schemas of CustomResourceDefinitions, the types of those that were used last are kept. Their memory is
+//! bounded, because the authors of definitions decide how large a schema is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +12,20 @@ use crate::cel::CelType;
 use crate::crd::Schema;
 use crate::extract::{BuiltInName, Extractor, ObjectSchema};
 
-/// The types of built-in kinds. There are no more than such kinds.
+/// The types of built-in kinds. Their number is bounded by that of the built-in kinds.
 static BUILT_IN: Mutex<BTreeMap<BuiltInName, Arc<CelType>>> = Mutex::new(BTreeMap::new());
 
-/// The types of schemas, the one that was used last at the end.
+/// The types of schemas of CustomResourceDefinitions. The one that was used last is at the end.
 static CUSTOM: Mutex<VecDeque<(Schema, Arc<CelType>)>> = Mutex::new(VecDeque::new());
 
-/// The maximum length of the schemas together whose types are kept, in bytes. A type can take fifteen times as much.
+/// The maximum length of all schemas in [`CUSTOM`] together, in bytes of JSON. A type can take fifteen times the memory
+/// of its schema.
 const MOST_KEPT: usize = 2 << 20;
 
-/// The maximum number of schemas whose types are kept.
+/// The maximum number of schemas in [`CUSTOM`].
 const MOST_SCHEMAS: usize = 64;
 
-/// The type of the objects of a resource; dynamic if their schema is not known.
+/// The type of the objects of a resource; [`CelType::Dyn`] if their schema is not known.
 pub(super) fn of_objects(extractor: &Extractor) -> Arc<CelType> {
     match extractor.schema() {
         ObjectSchema::Unknown => Arc::new(CelType::Dyn),
@@ -32,10 +34,12 @@ pub(super) fn of_objects(extractor: &Extractor) -> Arc<CelType> {
     }
 }
 
+/// The type of the objects of a schema of a CustomResourceDefinition.
 fn of_custom(schema: &Schema) -> Arc<CelType> {
     let lock = || CUSTOM.lock().unwrap_or_else(PoisonError::into_inner);
     let mut kept = lock();
-    // Resources of one state of a definition share the text. A new state has a new text.
+    // Schemas are compared by the address of their text: the resources of one state of a definition share it, and a new
+    // state has another one.
     if let Some(index) = kept.iter().position(|(known, _)| Arc::ptr_eq(known.json(), schema.json()))
         && let Some(found) = kept.remove(index)
     {
@@ -43,6 +47,7 @@ fn of_custom(schema: &Schema) -> Arc<CelType> {
         kept.push_back(found);
         return kind;
     }
+    // The lock is not held while the type is made. Two requests can make the same type, which is harmless.
     drop(kept);
     let made = Arc::new(CelType::of_resource(&schema.to_value()));
     let mut kept = lock();
@@ -55,6 +60,7 @@ fn of_custom(schema: &Schema) -> Arc<CelType> {
     made
 }
 
+/// The type of the objects of a built-in kind; dynamic if its schema is not known.
 fn of_built_in(name: &BuiltInName) -> Arc<CelType> {
     let lock = || BUILT_IN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = lock().get(name) {

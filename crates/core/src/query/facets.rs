@@ -1,12 +1,13 @@
 //! Facets: the most frequent values of a field in a selection, each with its number of objects.
 //!
-//! Without a selection, the lengths of the posting lists are the counts. With one, each list is intersected with the
-//! selected slots, unless reading the values of the selected objects is cheaper: see [`READ_BELOW_ONE_IN`]. The index
-//! lacks the values of some objects, and those of an earlier version. These objects are read one by one, and their
-//! values are merged into the walk over the index. So the counts are exact, and no table of all values is built.
+//! Without a selection, the lengths of the posting lists are the counts. With a selection, each posting list is
+//! intersected with the selected slots, unless reading the values of the selected objects is cheaper: see
+//! [`READ_BELOW_ONE_IN`]. The index lacks the values of some objects, and all objects of an earlier version that have
+//! changed since. These objects are read one by one, and their values are merged into the walk over the index. So the
+//! counts are exact, and no table of all values is built.
 //!
-//! An object counts once for each of its different values. The empty value of a field is an absent one. `plan` finds
-//! the selected slots, and `store::rewind` has the objects of an earlier version.
+//! An object counts once for each of its different values. The empty value of a field means that the value is absent.
+//! `plan` finds the selected slots, and `store::rewind` has the objects of an earlier version.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -28,22 +29,25 @@ use crate::store::{IndexedPart, Object};
 /// a walk.
 const READ_BELOW_ONE_IN: u64 = 8;
 
-/// More objects than this are not read, except those that the index lacks: it bounds the memory of a count.
+/// If more objects than this are selected, the index is used, and only objects that the index lacks are read. It bounds
+/// the memory of a count.
 const MOST_READ: u64 = 1 << 14;
 
-/// Steps to read the next value from an object: its position in a heap of all read objects changes.
+/// The steps of work to read the next value of an object: the place of the object in a heap of all read objects
+/// changes.
 const STEPS_OF_READ: u64 = 16;
 
-/// Steps to look at one list of the index.
+/// The steps of work to look at one posting list.
 const STEPS_OF_LIST: u64 = 4;
 
-/// Slots of one list that are looked up in one step.
+/// The number of slots of a posting list that are looked up in one step.
 const SLOTS_IN_STEP: u64 = 4;
 
-/// Memory for each object that is read, in bytes: its values that follow, and its place in the heap.
+/// The memory for each object that is read, in bytes: the iterator over its remaining values, and its place in the
+/// heap.
 const READ_BYTES: u64 = 128;
 
-/// The values of one facet have at most this many bytes together. Values are as long as the authors of objects want.
+/// The maximum length of all values of one facet together, in bytes. The authors of objects decide how long values are.
 pub const MOST_VALUE_BYTES: usize = 128 << 10;
 
 /// A field whose values are counted.
@@ -70,12 +74,12 @@ pub struct Facet {
     pub unknown: u64,
 }
 
-/// Which slots of the snapshot are selected.
+/// The selected slots of a snapshot.
 #[derive(Clone, Debug)]
 enum Within {
-    /// All but these.
+    /// All slots except these: the request has no selection, and these objects are newer than the state.
     AllBut(SlotSet),
-    /// These.
+    /// These slots.
     Slots(SlotSet),
 }
 
@@ -83,9 +87,11 @@ enum Within {
 #[derive(Clone, Debug)]
 pub struct SelectedObjects {
     state: State,
+    /// The selected objects that the snapshot has.
     within: Within,
-    /// Selected objects of an earlier version that the snapshot lacks.
+    /// The selected objects of an earlier version that the snapshot lacks, in the order of keys.
     before: Vec<Object>,
+    /// See [`SelectedObjects::total`].
     total: u64,
 }
 
@@ -145,11 +151,12 @@ impl SelectedObjects {
         self.total
     }
 
-    /// The memory that the count of a field takes, in bytes, without the values that it returns. Yields through `work`.
+    /// The memory that [`SelectedObjects::facet`] takes for a field, in bytes, without the values that it returns.
+    /// Yields through `work`.
     pub async fn held_bytes(&self, field: FacetField, work: &mut Work) -> u64 {
         let is_read = self.is_read(field.field);
         let mut read = if is_read { self.total } else { self.not_indexed(field.field) + self.before.len() as u64 };
-        // Of integers, all keys are held.
+        // All keys of integers are held, because an object has its values in the order of their texts.
         if let FieldRef::Field(index) = field.field
             && field.is_many
             && self.state.snapshot().postings().is_integer(index)
@@ -186,7 +193,8 @@ impl SelectedObjects {
         }
     }
 
-    /// Counts the values of a field. `values_of` reads them from an object, sorted as texts.
+    /// Counts the values of a field. `index`: the field in the index; `None` for the namespace. `values_of` reads the
+    /// values from an object, sorted as texts.
     async fn count<'s, Values: Iterator<Item = &'s str>>(
         &'s self,
         field: FacetField,
@@ -198,6 +206,7 @@ impl SelectedObjects {
         let snapshot = self.state.snapshot();
         let is_read = self.is_read(field.field);
         let is_integer = index.is_some_and(|index| snapshot.postings().is_integer(index));
+        // `merged` has the values of the objects that are read; `with_value` and `unknown` count objects.
         let (mut merged, mut with_value, mut unknown) = (Merged::new(is_integer), 0, 0);
         let mut read = |object: &'s Object, with_value: &mut u64| {
             unknown += u64::from(index.is_some_and(|index| object.has_unknown(index)));
@@ -211,8 +220,10 @@ impl SelectedObjects {
             read(object, &mut with_value);
             work.spend(STEPS_OF_READ).await;
         }
+        // Walk over the values of the index in order. Before each value come the values of read objects below it.
         let mut ranking = Ranking::new(limit);
         if !is_read {
+            // The slots of all values, if an object can have several: the number of objects with a value is theirs.
             let mut union = roaring::RoaringBitmap::new();
             let bits = self.bits();
             work.spend(bits.len() as u64).await;
@@ -242,6 +253,7 @@ impl SelectedObjects {
             }
             with_value += self.count_of(Posting::Set(&SlotSet::from(union)), &bits);
         }
+        // The values of read objects that are above all values of the index, or all if the index is not used.
         while let Some((value, count)) = merged.next_below(None) {
             ranking.add(value, count);
             work.spend(STEPS_OF_READ * count).await;
@@ -250,13 +262,14 @@ impl SelectedObjects {
         ranking.into_facet(absent, unknown)
     }
 
-    /// The bits of the slots that are selected, or that are not.
+    /// The slots in `within`, whether they are the selected ones or the others, as a bit for each slot.
     fn bits(&self) -> Vec<u64> {
         let (Within::AllBut(slots) | Within::Slots(slots)) = &self.within;
         slots.bits()
     }
 
-    /// The number of selected slots in a list. `bits`: from [`SelectedObjects::bits`].
+    /// The number of selected slots in a posting list. `bits`: from [`SelectedObjects::bits`], computed once for all
+    /// lists.
     fn count_of(&self, posting: Posting<'_>, bits: &[u64]) -> u64 {
         match &self.within {
             Within::AllBut(hidden) if hidden.is_empty() => posting.len(),
@@ -265,7 +278,8 @@ impl SelectedObjects {
         }
     }
 
-    /// Whether the values are read from all selected objects, and not from the index.
+    /// Whether the values of the field are read from all selected objects, and not from the index, because this is
+    /// cheaper: see [`READ_BELOW_ONE_IN`] and [`MOST_READ`].
     fn is_read(&self, field: FieldRef) -> bool {
         let FieldRef::Field(index) = field else { return false };
         let values = self.state.snapshot().postings().field_value_count(index) as u64;
@@ -304,7 +318,7 @@ impl SelectedObjects {
     }
 }
 
-/// All values of a field in the index, in order, with their lists. A field without an index has none.
+/// All values of a field in the index, in order, with their posting lists. A field without an index has none.
 fn indexed_values(
     postings: &Postings,
     field: FieldRef,
@@ -316,26 +330,29 @@ fn indexed_values(
     }
 }
 
-/// The values of several objects, in the order of the index. It holds one value of each object at a time, because an
-/// object can have tens of thousands. Only integers are all held: an object has them in the order of their texts.
+/// The values of the objects that are read, merged in the order of the index. A key is the text by which the index
+/// sorts a value: for integers the one of [`integer::sort_key`], and otherwise the value itself. One value of each
+/// object is held at a time, because an object can have tens of thousands. But all integers of an object are held,
+/// because the object has them in the order of their texts.
 struct Merged<'v, Values> {
-    /// Whether the values are integers, whose keys are those of [`integer::sort_key`]. Other values are their own keys.
+    /// Whether the values are integers.
     is_integer: bool,
-    /// The next key of each object that has more, with its index in `rest`.
+    /// For each object with remaining values, the key of the lowest one, and the index of the object in `rest`.
     next: BinaryHeap<Reverse<(Cow<'v, str>, usize)>>,
-    /// What follows, for each object.
+    /// For each object, the keys after the one in `next`.
     rest: Vec<Rest<Values>>,
 }
 
-/// The keys of an object that follow.
+/// The remaining keys of an object, in order.
 enum Rest<Values> {
-    /// These values, which are keys.
+    /// Values that are their own keys.
     Values(Values),
-    /// These keys.
+    /// The keys of integers.
     Keys(std::vec::IntoIter<String>),
 }
 
 impl<'v, Values: Iterator<Item = &'v str>> Merged<'v, Values> {
+    /// No objects yet.
     fn new(is_integer: bool) -> Self {
         Merged { is_integer, next: BinaryHeap::new(), rest: Vec::new() }
     }
@@ -350,8 +367,8 @@ impl<'v, Values: Iterator<Item = &'v str>> Merged<'v, Values> {
         if self.is_integer { integer::sort_key(value) } else { Cow::Borrowed(value) }
     }
 
-    /// Adds the values of an object, which must be sorted and different. False if it has none: empty values do not
-    /// count.
+    /// Adds the values of an object, which must be sorted as texts and different. Returns whether the object has a
+    /// value that is not empty; empty values do not count.
     fn add(&mut self, values: Values) -> bool {
         let mut rest = if self.is_integer {
             let mut keys: Vec<String> = values.map(|value| integer::sort_key(value).into_owned()).collect();
@@ -378,7 +395,8 @@ impl<'v, Values: Iterator<Item = &'v str>> Merged<'v, Values> {
         Some((value, count))
     }
 
-    /// Takes the value with this key, which no key may precede. Returns its number of objects.
+    /// Takes the value with this key. Returns the number of objects that have it; 0 if none has. All lower keys must
+    /// have been taken.
     fn take(&mut self, key: &str) -> u64 {
         let mut count = 0;
         while self.next.peek().is_some_and(|Reverse((next, _))| next == key) {
@@ -403,25 +421,31 @@ impl<'v, Values: Iterator<Item = &'v str>> Iterator for Rest<Values> {
     }
 }
 
-/// A value after its number of objects and its position among all values.
+/// A value for the comparison in a [`Ranking`]: its number of objects, its position in the order of all values
+/// (reversed, so that of equal numbers the first value is the greatest), and the value.
 type Ranked<'v> = (u64, Reverse<u64>, Cow<'v, str>);
 
 /// The most frequent values so far.
 struct Ranking<'v> {
+    /// The maximum number of values in `best`.
     limit: usize,
-    /// The last one is on top: the least frequent, and of equally frequent ones the highest.
+    /// The most frequent values. On top is the one to remove first: the least frequent one, and of equally frequent
+    /// ones the last one in the order of values.
     best: BinaryHeap<Reverse<Ranked<'v>>>,
+    /// The number of values that were added.
     distinct: u64,
-    /// The sum of all numbers of objects.
+    /// The sum of the numbers of objects of all values that were added.
     sum: u64,
 }
 
 impl<'v> Ranking<'v> {
+    /// No values yet.
     fn new(limit: usize) -> Ranking<'v> {
         Ranking { limit, best: BinaryHeap::new(), distinct: 0, sum: 0 }
     }
 
-    /// Adds a value with its number of objects. Values must come in order.
+    /// Adds a value with its number of objects. Values must be added in their order, because of equally frequent values
+    /// the earlier ones are kept.
     fn add(&mut self, value: Cow<'v, str>, count: u64) {
         self.distinct += 1;
         self.sum += count;
@@ -435,7 +459,7 @@ impl<'v> Ranking<'v> {
         self.best.push(Reverse((count, Reverse(self.distinct), value)));
     }
 
-    /// The facet of the added values.
+    /// The facet of the added values, with the values of at most [`MOST_VALUE_BYTES`].
     fn into_facet(self, absent: u64, unknown: u64) -> Facet {
         let (mut values, mut other, mut bytes) = (Vec::new(), self.sum, 0);
         for Reverse((count, _, value)) in self.best.into_sorted_vec() {

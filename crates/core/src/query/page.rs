@@ -14,11 +14,11 @@ use super::work::{Work, at_once};
 use crate::model::{Key, Version};
 use crate::store::{Object, Rewind, Snapshot, TooOld};
 
-/// Number of objects that a listing takes from the snapshot at a time. It is large enough that the search for the
+/// The number of objects that a listing takes from the snapshot at a time. It is large enough that the search for the
 /// position costs little, and small enough to take little memory compared with the response.
 const STEP: usize = 256;
 
-/// If at most one in this many objects is a hit, sorting the hits is cheaper than walking every key.
+/// If at most one in this many objects is a hit, sorting the hits is cheaper than walking over all objects.
 const SORT_BELOW_ONE_IN: u64 = 16;
 
 /// A store at one version: a snapshot, and the changes to revert in it.
@@ -26,7 +26,7 @@ const SORT_BELOW_ONE_IN: u64 = 16;
 pub struct State {
     snapshot: Snapshot,
     version: Version,
-    /// The changes between `version` and the snapshot.
+    /// The changes between `version` and the snapshot, to revert.
     rewind: Arc<Rewind>,
 }
 
@@ -36,8 +36,8 @@ impl State {
         State { version: snapshot.version(), snapshot, rewind: Arc::default() }
     }
 
-    /// The state at exactly this version, which must not be newer than the snapshot's. With a namespace, the state is
-    /// only valid for selections of that namespace: other changes are not reverted.
+    /// The state at exactly this version, which must not be newer than that of the snapshot. With a namespace, the
+    /// state is only valid for selections of this namespace: the changes of other namespaces are not reverted.
     ///
     /// # Errors
     /// [`TooOld`] when the history does not reach back to the version, or when the version is in a relist gap.
@@ -77,9 +77,10 @@ impl State {
 /// Where a listing continues.
 #[derive(Clone, Debug)]
 pub(super) enum Walk {
-    /// Along the order of all keys, from the bound `from`. `within` has the slots that are selected; `None` if all are.
+    /// In the list order of all objects, from the bound `from`. `within`: the selected slots; `None`: all slots of the
+    /// store or of the namespace.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
-    /// Along hits that are sorted already.
+    /// The remaining selected objects of the snapshot, which were sorted before.
     Sorted(std::vec::IntoIter<Object>),
 }
 
@@ -89,21 +90,22 @@ pub struct Listing {
     pub(super) snapshot: Snapshot,
     /// `hidden()` has the slots of the snapshot to skip: their objects are newer than the state.
     pub(super) rewind: Arc<Rewind>,
-    /// The remaining selected objects of an earlier version, which replace skipped ones, in order.
+    /// The remaining selected objects of an earlier version that the snapshot lacks, in order. They are merged into the
+    /// walk.
     pub(super) overlay: VecDeque<Object>,
     pub(super) walk: Walk,
     /// `NAMESPACE/` if all objects of one namespace are selected. The walk ends at the first key without it.
     pub(super) namespace_prefix: Option<String>,
     /// Selected objects that were taken from the snapshot and not returned yet, in order.
     pub(super) ready: VecDeque<Object>,
-    /// The number of selected objects of the state, if it is known without walking.
+    /// The number of selected objects of the state; `None` if it is not known without a walk.
     pub(super) total: Option<u64>,
-    /// The number of objects that have been taken.
+    /// The number of objects that the listing has returned.
     pub(super) taken: u64,
 }
 
 impl Listing {
-    /// Upper bound of the number of remaining objects, computed without reading them. It includes objects of the
+    /// An upper bound of the number of remaining objects, computed without reading them. It can count objects of the
     /// snapshot that are skipped, and objects before the start.
     pub fn at_most(&self) -> u64 {
         let walked = match (&self.walk, &self.namespace_prefix) {
@@ -119,20 +121,21 @@ impl Listing {
         walked + (self.overlay.len() + self.ready.len()) as u64
     }
 
-    /// Upper bound of the JSON length of each remaining object, in bytes. It may be that of all objects of the store,
-    /// because the selected ones are not read. An average is not a bound, because anyone who may write an object
-    /// chooses its length.
+    /// An upper bound of the JSON length of each remaining object, in bytes. It may be the bound for all objects of the
+    /// store, because the selected objects are not read. An average would not be a bound, because anyone who may write
+    /// an object chooses its length.
     pub fn longest(&self) -> usize {
-        let of = |objects: &mut dyn Iterator<Item = &Object>| objects.map(Object::length).max().unwrap_or(0);
+        let longest_of = |objects: &mut dyn Iterator<Item = &Object>| objects.map(Object::length).max().unwrap_or(0);
         let walked = match &self.walk {
-            Walk::Sorted(objects) => of(&mut objects.as_slice().iter()),
+            Walk::Sorted(objects) => longest_of(&mut objects.as_slice().iter()),
             Walk::Order { .. } => self.snapshot.longest(),
         };
-        walked.max(of(&mut self.overlay.iter().chain(&self.ready)))
+        walked.max(longest_of(&mut self.overlay.iter().chain(&self.ready)))
     }
 
-    /// The sum of `length` over all remaining objects. Once it exceeds `most`, it is extrapolated from the objects so
-    /// far. Only selected objects are read, so the sum reveals nothing about others.
+    /// The sum of `length` over all remaining objects. If it exceeds `most`, the rest is extrapolated: the result is
+    /// the average so far times [`Listing::at_most`]. Only selected objects are read, so the sum reveals nothing about
+    /// others.
     pub fn length(&self, most: u64, length: impl Fn(&Object) -> u64) -> u64 {
         let (mut bytes, mut count) = (0u64, 0u64);
         let mut add = |object: &Object| {
@@ -179,7 +182,7 @@ impl Listing {
             Hits::Everything | Hits::Slots(_) => None,
         };
         let total = match &hits {
-            // With a start, the selected objects before it would have to be counted.
+            // With a start, the number of selected objects before the start is not known.
             Hits::Slots(slots) if start.is_none() => {
                 Some(slots.len() - slots.intersection_len(rewind.hidden()) + overlay.len() as u64)
             }
@@ -198,6 +201,7 @@ impl Listing {
                 Walk::Sorted(objects.into_iter())
             }
             other @ (Hits::Everything | Hits::Namespace(_) | Hits::Slots(_)) => {
+                // The later one of the start and the first key of the namespace.
                 let first = match (&namespace_prefix, start) {
                     (Some(prefix), Some(start)) if start < prefix.as_str() => Some(prefix.as_str()),
                     (_, Some(start)) => Some(start),
@@ -216,7 +220,7 @@ impl Listing {
         Listing { snapshot, rewind, overlay, walk, namespace_prefix, ready: VecDeque::new(), total, taken: 0 }
     }
 
-    /// Memory of the listing in bytes, without the objects and the snapshot.
+    /// The memory of the listing in bytes, without the objects and the snapshot.
     pub fn held_bytes(&self) -> u64 {
         let walk = match &self.walk {
             Walk::Sorted(objects) => objects.len() * size_of::<Object>(),
@@ -227,7 +231,7 @@ impl Listing {
         (self.rewind.held_bytes() + walk + objects) as u64
     }
 
-    /// The next object, without consuming it; `None` at the end.
+    /// The next object, without taking it from the listing; `None` at the end.
     pub fn peek(&mut self) -> Option<&Object> {
         if self.ready.is_empty() {
             self.fill();
@@ -239,9 +243,10 @@ impl Listing {
         }
     }
 
-    /// Takes objects from the snapshot until some are in `ready` or none is left.
+    /// Walks in steps of [`STEP`] objects until some selected objects are in `ready` or the walk ends.
     fn fill(&mut self) {
         while self.ready.is_empty() {
+            // The last slot of this step, after which the walk continues; `None` if the walk ends.
             let mut last = None;
             match &mut self.walk {
                 Walk::Sorted(objects) => {
@@ -275,7 +280,7 @@ impl Listing {
                     match last {
                         Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {
-                            // The walk has ended.
+                            // The walk has ended. An empty list of sorted objects stands for that.
                             self.walk = Walk::Sorted(Vec::new().into_iter());
                             return;
                         }
@@ -292,11 +297,11 @@ impl Iterator for Listing {
     fn next(&mut self) -> Option<Object> {
         self.peek()?;
         self.taken += 1;
-        let from_instead = match (self.ready.front(), self.overlay.front()) {
+        let is_in_overlay = match (self.ready.front(), self.overlay.front()) {
             (Some(ready), Some(overlay)) => overlay.key() < ready.key(),
             (None, _) => true,
             (Some(_), None) => false,
         };
-        if from_instead { self.overlay.pop_front() } else { self.ready.pop_front() }
+        if is_in_overlay { self.overlay.pop_front() } else { self.ready.pop_front() }
     }
 }

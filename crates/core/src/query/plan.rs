@@ -1,10 +1,10 @@
-//! Selections as posting lists, smallest first.
+//! Plans a selection as sets of slots to intersect, the smallest first.
 //!
-//! Every requirement is a set of slots that must contain an object (`include`) or must not (`exclude`). Sets are unions
-//! of posting lists. They are only materialised while enough candidates are left. Costs are exact list lengths, not
-//! estimates.
+//! Each requirement is a set of slots, which must contain an object (`include`) or must not (`exclude`). A set is
+//! mostly a union of posting lists. The union is only built while many candidates are left: few candidates are tested
+//! one by one. Costs are lengths of posting lists, not estimates.
 //!
-//! Objects that are not completely indexed are in every included set and in no excluded one, and are tested one by one
+//! Objects that are not completely indexed are in each included set and in no excluded set, and are tested one by one
 //! at the end. So the result is exact. The text of a set is only written for an explanation: see [`super::explain`].
 //!
 //! Planning and execution yield regularly, because a selection may have many requirements, and each may represent many
@@ -32,20 +32,21 @@ use crate::store::{IndexedPart, ShardIndex, Snapshot};
 /// nanoseconds, a union at least an allocation for each list.
 const TEST_OBJECTS_BELOW: u64 = 64;
 
-/// Steps to test one object, without those for each requirement: a cache miss, and a walk over some of its labels.
+/// The steps of work to test one object, in addition to one for each requirement: a cache miss, and a walk over some of
+/// its labels.
 const STEPS_OF_OBJECT: u64 = 32;
 
-/// Steps to look one text up in the index.
+/// The steps of work to look one text up in the index.
 const STEPS_OF_LOOKUP: u64 = 8;
 
-/// Slots of one list that are intersected or removed in one step.
+/// The number of slots of one posting list that are intersected or removed in one step.
 const SLOTS_IN_STEP: u64 = 64;
 
-/// Names are looked up one by one if there is at most one lookup for this many objects. For more lookups, a walk over
-/// all objects is cheaper.
+/// Names are looked up one by one if there is at most one lookup for this many objects of the store. For more lookups,
+/// a walk over all objects is cheaper.
 const PROBE_BELOW_ONE_IN: usize = 8;
 
-/// Up to this many lookups, names are always looked up one by one, whatever the number of objects.
+/// Up to this many lookups, names are looked up one by one, whatever the number of objects.
 const MOST_PROBES: usize = 64;
 
 /// The slots that a selection selects.
@@ -64,11 +65,12 @@ pub enum Hits {
 pub struct QueryPlan<'a> {
     snapshot: &'a Snapshot,
     selection: &'a Selection,
-    /// The sets that must contain an object, the smallest first.
+    /// The sets that must contain a selected object, the smallest first.
     include: Vec<Set<'a>>,
-    /// The sets that must not contain an object.
+    /// The sets that must not contain a selected object.
     exclude: Vec<Set<'a>>,
-    /// Objects that are not completely indexed in an attribute that the selection uses.
+    /// For each part of objects that the selection uses, the objects of which this part is not indexed, if there are
+    /// any.
     incomplete: Vec<(IndexedPart, &'a SlotSet)>,
     /// Whether the plan selects no objects.
     selects_nothing: bool,
@@ -78,18 +80,18 @@ pub struct QueryPlan<'a> {
 #[derive(Debug)]
 struct Set<'a> {
     slots: Slots<'a>,
-    /// Upper bound of the number of slots.
+    /// An upper bound of the number of slots: the sum of the lengths of the lists.
     cost: u64,
-    /// The number of lists whose union it is.
+    /// The number of posting lists (or ranges of a shard) whose union the set is.
     lists: u64,
-    /// The requirement.
+    /// The requirement, for an explanation.
     about: PlanTerm<'a>,
 }
 
 /// Where the slots of a set come from.
 #[derive(Debug)]
 enum Slots<'a> {
-    /// The union of these lists, and of the objects (if any) whose values for the requirement are not indexed.
+    /// The union of these posting lists, and of the objects (if any) whose values for the requirement are not indexed.
     Union(Lists<'a>, Option<&'a SlotSet>),
     /// A set that was computed for this plan, because the index has no lists for it.
     Computed(RoaringBitmap),
@@ -97,31 +99,40 @@ enum Slots<'a> {
     Shard { shard: &'a Shard, index: &'a ShardIndex, snapshot: &'a Snapshot },
 }
 
-/// Where the lists of a set are in the index. They are looked up again when the set is used, and never stored. A
-/// requirement can represent as many lists as there are objects, and many plans run at a time.
+/// The posting lists of a set, by where they are in the index. The lists themselves are not stored, and are looked up
+/// again when the set is used: a requirement can represent as many lists as there are objects, and many plans run at a
+/// time.
 #[derive(Clone, Copy, Debug)]
 enum Lists<'a> {
+    /// No list: the set is empty.
     None,
+    /// One list, which was looked up before.
     One(Posting<'a>),
+    /// These namespaces.
     Namespaces(&'a [String]),
+    /// These values of the field.
     FieldIn(FieldIndex, &'a [String]),
+    /// All values of the field that are not empty.
     FieldPresent(FieldIndex),
     /// The first and the last integer of a range of values.
     FieldIntegers(FieldIndex, i64, i64),
     /// All values of the field that begin with the text.
     FieldPrefix(FieldIndex, &'a str),
+    /// All namespaces that begin with the text.
     NamespacePrefix(&'a str),
+    /// These values of the label key.
     LabelIn(&'a str, &'a [String]),
+    /// All values of the label key.
     LabelPresent(&'a str),
-    /// All values of the key that the operator accepts.
+    /// All values of the label key that the operator accepts.
     LabelAccepted(&'a str, &'a Operator),
     /// All namespaces whose hash is in the shard.
     NamespacesOf(&'a Shard),
 }
 
 impl<'a> Lists<'a> {
-    /// Looks up each of the lists. A lookup without a list, or with one that is not in the set, returns `None`, so that
-    /// callers can count it as work.
+    /// Looks up the lists one by one. The item of a lookup is `None` if the index has no such list, or if the list is
+    /// not in the set, so that callers can count each lookup as work.
     fn postings(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
         match self {
             Lists::None => Box::new(iter::empty()),
@@ -155,7 +166,8 @@ impl<'a> Lists<'a> {
 }
 
 impl<'a> Set<'a> {
-    /// The union of these lists. Looks up each of them once, to count its slots. `about` is the requirement of the set.
+    /// The set that is the union of these lists. Looks up each list once, to count its slots. `about` is the
+    /// requirement of the set.
     async fn union(lists: Lists<'a>, postings: &'a Postings, about: PlanTerm<'a>, work: &mut Work) -> Set<'a> {
         let (mut cost, mut count, mut last) = (0, 0, None);
         for posting in lists.postings(postings) {
@@ -163,6 +175,7 @@ impl<'a> Set<'a> {
             let Some(posting) = posting else { continue };
             (cost, count, last) = (cost + posting.len(), count + 1, Some(posting));
         }
+        // A union of at most one list needs no lookups later.
         let lists = match (count, last) {
             (0, _) => Lists::None,
             (1, Some(posting)) => Lists::One(posting),
@@ -176,7 +189,8 @@ impl<'a> Set<'a> {
         Set { cost: slots.len(), lists: 1, slots: Slots::Computed(slots), about }
     }
 
-    /// The steps to use one list of the set. In a union of several lists, each slot is a step.
+    /// The steps of work to use one list of the set (`None`: a lookup without a list). In a union of several lists,
+    /// each slot is a step; a single list is used as a whole.
     fn steps_of(&self, posting: Option<Posting<'_>>) -> u64 {
         let slots = posting.map_or(0, |posting| posting.len());
         STEPS_OF_LOOKUP + if self.lists > 1 { slots } else { slots / SLOTS_IN_STEP }
@@ -214,6 +228,7 @@ impl<'a> Set<'a> {
     async fn intersect(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         match &self.slots {
             Slots::Computed(slots) => *candidates &= slots,
+            // Testing the candidates is cheaper than reading the slots of the shard from the index.
             Slots::Shard { shard, snapshot, .. } if candidates.len() < self.cost => {
                 let mut selected = RoaringBitmap::new();
                 for slot in &*candidates {
@@ -231,7 +246,7 @@ impl<'a> Set<'a> {
         work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
     }
 
-    /// Removes the slots of the set from the candidates.
+    /// Removes the slots of the set from the candidates. Shards are not subtracted: they are only in included sets.
     async fn subtract_from(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         let Slots::Union(lists, incomplete) = &self.slots else {
             if let Slots::Computed(slots) = &self.slots {
@@ -253,8 +268,8 @@ impl<'a> Set<'a> {
 }
 
 impl<'a> QueryPlan<'a> {
-    /// Plans a selection over a snapshot; yields through `work`. A namespace without other requirements gets no set:
-    /// [`QueryPlan::hits`] then returns [`Hits::Namespace`], which needs none.
+    /// Plans a selection over a snapshot. Yields through `work`. The namespace of a selection without other
+    /// requirements gets no set: [`QueryPlan::hits`] then returns [`Hits::Namespace`], which needs no set.
     pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> QueryPlan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
         let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, selects_nothing: false };
@@ -288,8 +303,10 @@ impl<'a> QueryPlan<'a> {
             return;
         }
         let includes = !term.operator.is_negative();
+        // The set of the objects with the values for which the operator tests, and whether it must contain an object.
         let (set, includes) = match term.operator.values() {
-            // Only cluster-scoped objects have no namespace, and a store has objects of one scope.
+            // Only cluster-scoped objects have no namespace, and a store has objects of one scope. So the objects with
+            // a namespace are excluded.
             TestedValues::Listed(values) if is_no_namespace(term, values) => {
                 (self.not_empty(term, work).await, !includes)
             }
@@ -327,7 +344,7 @@ impl<'a> QueryPlan<'a> {
     async fn integers(&self, term: &'a FieldTerm, range: &RangeInclusive<i64>, work: &mut Work) -> Set<'a> {
         let lists = match term.field {
             FieldRef::Field(index) => Lists::FieldIntegers(index, *range.start(), *range.end()),
-            // A name is not an integer: `FieldTerm::resolve` rejects the term.
+            // Names and namespaces are not integers: `ResolvedFields::new` rejects such a term.
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => Lists::None,
         };
         Set::union(lists, self.snapshot.postings(), PlanTerm::Field(term), work).await
@@ -351,8 +368,8 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, self.snapshot.postings(), about, work).await
     }
 
-    /// The slots of the objects whose name begins with a prefix, in a namespace or (`None`) in all of them. Within a
-    /// namespace they are a range of keys.
+    /// The slots of the objects whose name begins with a prefix, in a namespace or (`None`) in all of them. The keys of
+    /// these objects in one namespace follow each other in list order.
     async fn slots_of_name_prefix(&self, prefix: &str, namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
         let postings = self.snapshot.postings();
         let mut slots = RoaringBitmap::new();
@@ -375,9 +392,9 @@ impl<'a> QueryPlan<'a> {
         slots
     }
 
-    /// Adds a set that must contain an object (`includes`) or must not. `part` is what the requirement reads of an
-    /// object. Objects whose `part` is not indexed are in no list of the index, so they remain candidates in both
-    /// cases. `None`: it is always indexed.
+    /// Adds a set that must contain a selected object (`includes`) or must not. `part`: what the requirement reads of
+    /// an object; `None` if each object has it in the index. Objects whose `part` is not indexed are in no list, so
+    /// their slots are added to an included set. They remain candidates in both cases, and are tested at the end.
     async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<IndexedPart>, work: &mut Work) {
         work.spend(STEPS_OF_LOOKUP).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
@@ -396,6 +413,7 @@ impl<'a> QueryPlan<'a> {
     /// The slots of the objects with one of these names, in a namespace or (`None`) in all of them.
     async fn slots_of_names(&self, names: &[String], namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
         let postings = self.snapshot.postings();
+        // The number of keys to look up: each name in each namespace.
         let probes = match namespace {
             Some(_) => names.len(),
             None => names.len().saturating_mul(postings.namespaces().count().max(1)),
@@ -427,7 +445,7 @@ impl<'a> QueryPlan<'a> {
         slots
     }
 
-    /// The set of objects in which the field of the term has a non-empty value.
+    /// The set of objects with a non-empty value in the field of the term.
     async fn not_empty(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = PlanTerm::Field(term);
         let postings = self.snapshot.postings();
@@ -440,7 +458,8 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, postings, about, work).await
     }
 
-    /// Adds the set of a shard.
+    /// Adds the set of a shard, which is by the hash of namespaces or of uids. The index of the hashes of uids is built
+    /// when it is first needed.
     async fn add_shard(&mut self, shard: &'a Shard, work: &mut Work) {
         let (snapshot, postings, about) = (self.snapshot, self.snapshot.postings(), PlanTerm::Shard(shard));
         let set = match shard.key() {
@@ -462,6 +481,7 @@ impl<'a> QueryPlan<'a> {
                         let lists = shard.ranges().len() as u64;
                         Set { slots: Slots::Shard { shard, index, snapshot }, cost, lists, about }
                     }
+                    // Another request builds the index.
                     None => Set::computed(self.slots_of_shard(shard, work).await, about),
                 }
             }
@@ -487,7 +507,8 @@ impl<'a> QueryPlan<'a> {
         let lists = match requirement.operator.values() {
             TestedValues::Listed(values) => Lists::LabelIn(key, values),
             TestedValues::Any => Lists::LabelPresent(key),
-            // Integers of labels have any form, and the index has them in the order of their texts.
+            // The index of labels has values in the order of their texts, and an integer in a label can have several
+            // texts, such as `007`. So each value of the key is tested.
             TestedValues::Integers(_) | TestedValues::WithPrefix(_) => Lists::LabelAccepted(key, &requirement.operator),
         };
         let includes = !requirement.operator.is_negative();
@@ -535,7 +556,8 @@ impl<'a> QueryPlan<'a> {
             }
             set.subtract_from(&mut candidates, postings, work).await;
         }
-        // These objects are in every included set, and in no excluded one, without being compared. So they are now.
+        // The objects that are not completely indexed are in each included set and in no excluded set, whatever their
+        // values are. So they are tested now.
         for (_, slots) in &self.incomplete {
             let mut untested = candidates.clone();
             slots.intersect(&mut untested);
@@ -545,7 +567,7 @@ impl<'a> QueryPlan<'a> {
         Hits::Slots(candidates)
     }
 
-    /// The candidates that satisfy the selection, tested one by one.
+    /// The candidates that satisfy the selection without its CEL expression. Tests them one by one.
     async fn tested(&self, candidates: &RoaringBitmap, work: &mut Work) -> RoaringBitmap {
         let mut selected = RoaringBitmap::new();
         if candidates.is_empty() {
@@ -576,7 +598,7 @@ impl<'a> QueryPlan<'a> {
 
     /// The plan as one line: the requirements in the order of their intersection, each with its number of objects.
     /// `less` marks objects that are removed. `compared one by one` is the number of objects that are not completely
-    /// indexed. `fields` are those of the resource, for their labels.
+    /// indexed. `fields`: the fields of the resource, for their labels.
     pub fn explain(&self, fields: &[Field]) -> String {
         // A requirement on `FieldRef::Empty` excludes all objects and has no set that could be shown.
         if self.selects_nothing && self.include.first().is_none_or(|set| set.cost > 0) {
@@ -598,7 +620,7 @@ impl<'a> QueryPlan<'a> {
     }
 }
 
-/// Builds the index of the hashes of uids in a snapshot that has none, unless another request builds it.
+/// Builds the index of the hashes of uids, unless the snapshot has it or another request builds it.
 async fn build_shard_index(snapshot: &Snapshot, work: &mut Work) {
     if snapshot.shards().is_some() {
         return;
@@ -614,12 +636,13 @@ async fn build_shard_index(snapshot: &Snapshot, work: &mut Work) {
     permit.set(index);
 }
 
-/// The steps to test one object.
+/// The steps of work to test whether one object satisfies the selection.
 pub(super) fn steps_of_test(selection: &CompactSelection) -> u64 {
     STEPS_OF_OBJECT + selection.requirements() as u64
 }
 
-/// Whether a term compares the namespace with the empty value alone: that of cluster-scoped objects.
+/// Whether a term compares the namespace with the empty value alone, which is the namespace of cluster-scoped objects.
+/// `values`: the values of its operator.
 fn is_no_namespace(term: &FieldTerm, values: &[String]) -> bool {
     term.field == FieldRef::Namespace && matches!(values, [value] if value.is_empty())
 }

@@ -1,4 +1,5 @@
-//! Resolves the field selector of a request: labels to fields, and whether an operator suits its field.
+//! Resolves the field selector of a request: finds the field of each field label, and checks that the operator suits
+//! the field.
 
 use super::selection::FieldTerm;
 use crate::extract::{Extractor, FieldRef, UnsupportedLabel};
@@ -9,7 +10,7 @@ use crate::selector::{FieldRequirement, FieldSelector, Operand};
 pub struct ResolvedFields {
     /// The terms.
     pub terms: Vec<FieldTerm>,
-    /// Whether an operator is one that kube-apiserver does not have. It rejects the text of the selector.
+    /// Whether the selector has an operator that kube-apiserver does not have, so that kube-apiserver would reject it.
     pub is_extended: bool,
 }
 
@@ -19,7 +20,7 @@ pub enum UnsuitableSelector {
     /// The resource does not have a field.
     #[error(transparent)]
     Label(#[from] UnsupportedLabel),
-    /// An operator compares integers, and the field has others.
+    /// An operator compares integers, and the field has values of another type.
     #[error(
         "the operator of {requirement:?} compares integers, and the field {label} has values of type {kind}: use =, \
          !=, in, notin or ^="
@@ -27,7 +28,7 @@ pub enum UnsuitableSelector {
     NotIntegers {
         /// The requirement in the text form.
         requirement: String,
-        /// The name of the field.
+        /// The label of the field, such as `spec.nodeName`.
         label: String,
         /// The type of the field: `string` or `boolean`.
         kind: String,
@@ -35,8 +36,9 @@ pub enum UnsuitableSelector {
 }
 
 impl ResolvedFields {
-    /// Resolves a selector by the fields of a resource. If the text has two readings, the one of kube-apiserver applies
-    /// if the resource has all of its fields.
+    /// Resolves a selector by the fields of a resource. A text can have two readings: that of kube-apiserver
+    /// (`requirements`), and one with further operators (`extended`). The first one applies if each of its requirements
+    /// suits the resource.
     ///
     /// # Errors
     /// The first requirement that does not suit the resource.
@@ -52,7 +54,10 @@ impl ResolvedFields {
     }
 }
 
-/// The term of a requirement.
+/// Resolves one requirement.
+///
+/// # Errors
+/// The resource does not have the field, or the operator compares integers and the field has other values.
 fn term(requirement: FieldRequirement, extractor: &Extractor) -> Result<FieldTerm, UnsuitableSelector> {
     let field = extractor.resolve(&requirement.label)?;
     let is_integer = matches!(field, FieldRef::Field(index) if extractor.is_integer(index));

@@ -1,10 +1,13 @@
 //! Lists in the order of the values of fields: `sortBy`.
 //!
-//! Ties are in list order, so the order is total, and an object is a position in it. A page of one field is found by a
-//! walk over the values of the index, from the position on. Other orders are computed for the whole selection: by the
-//! last field first, each in one pass over the values of the index and one over the objects. Objects whose values are
-//! not in the index, those of an earlier version and small selections are read and compared, and so are names. Nothing
-//! is stored from page to page: `sort_token` has the position of the next one.
+//! Objects with equal values are in list order, so no two objects have the same position, and an object names a
+//! position. The list order is that of the keys of objects (`namespace/name`).
+//!
+//! A page in the order of one field is found by a walk over the values of the index, from the position on. Other orders
+//! are computed for the whole selection: by the last field first, each in one pass over the values of the index and one
+//! over the objects. Some objects are read and compared instead: those whose values are not in the index, those of an
+//! earlier version, and all objects of a small selection. Names have no index, so they are compared too. Nothing is
+//! stored from page to page: `sort_token` has the position of the next one.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -20,52 +23,56 @@ use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
 use crate::store::{IndexedPart, Object, Snapshot};
 
-/// Selections of up to this many objects are read and compared. Tests have small stores.
+/// Selections of up to this many objects are read and compared, without the index. The number is smaller in tests,
+/// whose stores are small.
 const COMPARED: u64 = if cfg!(test) { 8 } else { 1024 };
 
-/// Pages of more objects than this are computed like a whole list.
+/// Pages with a larger limit than this are computed like a whole list.
 const MOST_WALKED: usize = 1024;
 
-/// Objects that are sorted at a time, between two yields. Tests have few objects.
+/// The number of objects that are sorted at a time, between two yields. It is smaller in tests, which have few objects.
 const RUN: usize = if cfg!(test) { 16 } else { 256 };
 
-/// Steps to compare two objects: two cache misses.
+/// The steps of work to compare two objects: two cache misses.
 const STEPS_OF_COMPARISON: u64 = 16;
 
-/// Steps to look at one value of the index.
+/// The steps of work to look at one value of the index.
 const STEPS_OF_VALUE: u64 = 8;
 
-/// To sort an object of a group of equal values takes as long as a walk over this many objects of the list.
+/// Sorting one object of a group of equal values takes as long as walking over this many objects of the list.
 const SORTED_IN_STEP: u64 = 8;
 
-/// One field of an order. Objects without a value come first, integers of an integer field in their order.
+/// One field of an order. Objects without a value come first. Values of an integer field are ordered as numbers, and
+/// other values as texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortField {
     /// The field, which must have at most one value.
     pub field: FieldRef,
-    /// Whether the order is reversed: objects without a value come last. Ties stay in list order.
+    /// Whether the order is reversed, so that objects without a value come last. Objects with equal values stay in list
+    /// order.
     pub is_descending: bool,
 }
 
-/// An order of objects, by the first field first.
+/// An order of objects: by the first field, then by the next one if the values are equal, and at last in list order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortOrder {
     keys: Vec<SortField>,
 }
 
-/// An order of the objects of one snapshot.
+/// An order for the objects of one snapshot.
 #[derive(Clone, Debug)]
 struct Comparison {
-    /// The fields, each with whether the index has integers.
+    /// The fields, each with whether the snapshot indexes its values as integers.
     keys: Vec<(SortField, bool)>,
 }
 
 impl SortOrder {
-    /// The order by these fields. `has_one_namespace`: all objects have the same namespace or none, so that a name is a
-    /// position in the list. Fields that alter nothing are left out.
+    /// The order by these fields. Fields that do not change the order are left out. `has_one_namespace`: all objects
+    /// have the same namespace or none, so that no two have the same name, and the list order is that of names.
     pub fn new(keys: &[SortField], has_one_namespace: bool) -> SortOrder {
         let mut kept: Vec<SortField> = Vec::with_capacity(keys.len());
         for key in keys {
+            // Fields with one value for all objects, and fields that occurred before, do not change the order.
             let is_constant = match key.field {
                 FieldRef::Empty => true,
                 FieldRef::Namespace => has_one_namespace,
@@ -76,7 +83,7 @@ impl SortOrder {
             }
             let is_name = key.field == FieldRef::Name;
             if is_name && has_one_namespace && !key.is_descending {
-                // The list order, in which nothing is equal.
+                // This is the list order, which follows anyway. No names are equal, so further fields change nothing.
                 break;
             }
             kept.push(*key);
@@ -88,13 +95,14 @@ impl SortOrder {
     }
 
     /// An upper bound of the memory to sort a selection of a snapshot, in bytes, without the objects themselves.
+    /// `limit`: the number of objects of the page; `None`: no limit.
     pub fn most_held_bytes(&self, snapshot: &Snapshot, limit: Option<usize>) -> u64 {
         let objects = snapshot.len() as u64;
         let not_indexed = self.keys.iter().filter_map(|key| match key.field {
             FieldRef::Field(index) => snapshot.postings().incomplete(IndexedPart::Field(index)),
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         });
-        // Sorting moves the objects from one list to another.
+        // Sorting moves the objects from one list to another, so two lists of them exist.
         let compared = 2 * size_of::<Object>() as u64 * (COMPARED + not_indexed.map(SlotSet::len).sum::<u64>());
         let is_walked = limit.is_some_and(|limit| limit <= MOST_WALKED)
             && match &self.keys[..] {
@@ -102,12 +110,12 @@ impl SortOrder {
                 [key] => key.field != FieldRef::Name,
                 _ => false,
             };
-        // The number of the value of each slot, two orders of the slots, and the one that is returned.
+        // `whole_order` takes the number of the value of each slot and two orders of the slots. The listing has a copy.
         let ordered = if is_walked || objects <= COMPARED { 0 } else { 4 * size_of::<u32>() as u64 * objects };
         compared + ordered
     }
 
-    /// The order for the objects of a snapshot.
+    /// The order for the objects of a snapshot, whose index decides which fields have integers.
     fn comparison(&self, snapshot: &Snapshot) -> Comparison {
         let is_integer = |key: &SortField| match key.field {
             FieldRef::Field(index) => snapshot.postings().is_integer(index),
@@ -118,12 +126,12 @@ impl SortOrder {
 }
 
 impl Comparison {
-    /// The order of two objects; equal only for objects with the same key.
+    /// The order of two objects, with the list order for equal values. `Equal` only for objects with the same key.
     fn compare(&self, left: &Object, right: &Object) -> Ordering {
         self.by_values(left, right).then_with(|| left.key().cmp(right.key()))
     }
 
-    /// The order of two objects by their values alone.
+    /// The order of two objects by their values alone. `Equal` if all values are equal.
     fn by_values(&self, left: &Object, right: &Object) -> Ordering {
         for (key, is_integer) in &self.keys {
             let values = (value_of(left, key.field), value_of(right, key.field));
@@ -137,7 +145,7 @@ impl Comparison {
     }
 }
 
-/// The value of an object by which a field sorts it; empty if it has none, or an unknown one.
+/// The value of an object in a field of an order; empty if the object has no value, or if its value is not known.
 fn value_of(object: &Object, field: FieldRef) -> &str {
     match field {
         FieldRef::Name => object.name(),
@@ -147,7 +155,8 @@ fn value_of(object: &Object, field: FieldRef) -> &str {
     }
 }
 
-/// The place of a value in the order of the index.
+/// The position of a value in the order of the index, as a tuple to compare: the empty value comes first, then integers
+/// by number (if the field `is_integer`), then other texts.
 fn place(value: &str, is_integer: bool) -> (u8, i64, &str) {
     match integer::canonical(value).filter(|_| is_integer) {
         _ if value.is_empty() => (0, 0, value),
@@ -156,20 +165,22 @@ fn place(value: &str, is_integer: bool) -> (u8, i64, &str) {
     }
 }
 
-/// The selected objects of one state in an order.
+/// The selected objects of one state in an order. Two sorted lists, `slots` and `compared`, are merged as they are
+/// read.
 #[derive(Clone, Debug)]
 pub struct SortedListing {
     snapshot: Snapshot,
     comparison: Comparison,
-    /// The slots of the objects that follow, without those in `compared`.
+    /// The slots of the remaining objects that were sorted by the index, in order.
     slots: std::vec::IntoIter<u32>,
-    /// The objects that were read and compared.
+    /// The remaining objects that were read and compared, in order.
     compared: VecDeque<Object>,
 }
 
 impl SortedListing {
     /// The selected objects in this order after the object `after` (`None`: from the first on). Yields through `work`.
-    /// With a `limit`, the result may lack objects beyond the first `limit` and one more.
+    /// With a `limit`, the result may lack the objects after the first `limit + 1`. The additional one tells the caller
+    /// whether another page follows.
     pub async fn begin(
         selected: &SelectedObjects,
         order: &SortOrder,
@@ -179,6 +190,7 @@ impl SortedListing {
     ) -> SortedListing {
         let snapshot = selected.state().snapshot().clone();
         let comparison = order.comparison(&snapshot);
+        // Separate the objects to compare: of a small selection all, and otherwise those that the index lacks.
         let mut slots = selected.slots();
         let mut not_indexed = RoaringBitmap::new();
         if slots.len() <= COMPARED {
@@ -197,6 +209,7 @@ impl SortedListing {
             work.spend(STEPS_OF_COMPARISON).await;
         }
         let compared = sorted(read, |left, right| comparison.compare(left, right), work).await.into();
+        // The limit, if the page is small enough to be found without the whole order.
         let walked = limit.filter(|limit| *limit <= MOST_WALKED);
         let slots = match (&comparison.keys[..], walked) {
             _ if slots.is_empty() => Vec::new(),
@@ -211,6 +224,7 @@ impl SortedListing {
             (keys, Some(limit)) if keys.iter().any(|(key, _)| key.field == FieldRef::Name) => {
                 lowest(&snapshot, &slots, &comparison, after, limit + 1, work).await
             }
+            // Orders by several indexed fields, and large pages: order all slots, and skip those up to `after`.
             _ => {
                 let all = whole_order(&snapshot, &slots, &comparison, work).await;
                 let is_before = |slot: &u32| {
@@ -231,13 +245,13 @@ impl SortedListing {
         (self.slots.len() * size_of::<u32>() + self.compared.len() * size_of::<Object>()) as u64
     }
 
-    /// Upper bound of the JSON length of each object that follows, in bytes. It may be that of all objects of the
+    /// An upper bound of the JSON length of each remaining object, in bytes. It may be the bound for all objects of the
     /// store.
     pub fn longest(&self) -> usize {
         self.compared.iter().map(Object::length).fold(self.snapshot.longest(), usize::max)
     }
 
-    /// The next object, without taking it; `None` at the end.
+    /// The next object, without taking it from the listing; `None` at the end.
     pub fn peek(&self) -> Option<&Object> {
         let walked = self.slots.as_slice().first().and_then(|slot| self.snapshot.object(*slot));
         match (walked, self.compared.front()) {
@@ -264,8 +278,8 @@ impl Iterator for SortedListing {
     }
 }
 
-/// Sorts objects or slots, in runs that are merged, because a single sort would be long work without a yield. Equal
-/// ones keep their order.
+/// Sorts objects or slots. Equal items keep their order. Sorts runs of [`RUN`] items and merges them, because a single
+/// sort would be long work without a yield.
 async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering, work: &mut Work) -> Vec<Item> {
     let (mut items, mut runs) = (items.into_iter(), Vec::new());
     while items.len() > 0 {
@@ -274,6 +288,7 @@ async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering
         work.spend(STEPS_OF_COMPARISON * u64::from(RUN.ilog2()) * run.len() as u64).await;
         runs.push(run);
     }
+    // Merge each two neighbouring runs into one until a single run is left.
     while runs.len() > 1 {
         let (mut pairs, mut longer) = (runs.into_iter(), Vec::new());
         while let Some(one) = pairs.next() {
@@ -300,7 +315,7 @@ async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering
     runs.pop().unwrap_or_default()
 }
 
-/// The next slots of a set in list order, at most `most` of them.
+/// The next slots of the set `slots` in list order from the key `from` on, at most `most` of them.
 async fn next_in_list(
     snapshot: &Snapshot,
     slots: &RoaringBitmap,
@@ -309,6 +324,7 @@ async fn next_in_list(
     work: &mut Work,
 ) -> Vec<u32> {
     let mut next = Vec::new();
+    // The slots of the set that may still follow: the walk ends when all were found.
     let mut left = slots.len();
     for slot in snapshot.slots_from(from) {
         if next.len() == most || left == 0 {
@@ -323,8 +339,9 @@ async fn next_in_list(
     next
 }
 
-/// The first slots of a set after the object `after` in an order (`None`: of all), at most `most` of them. Reads every
-/// object: names of several namespaces have no index.
+/// The first slots of the set `slots` in an order, after the object `after` (`None`: from the first on), at most `most`
+/// of them. For orders with names of several namespaces, which have no index: reads each object of the set. Holds at
+/// most `2 * most` objects at a time.
 async fn lowest(
     snapshot: &Snapshot,
     slots: &RoaringBitmap,
@@ -334,6 +351,7 @@ async fn lowest(
     work: &mut Work,
 ) -> Vec<u32> {
     let compare = |left: &(&Object, u32), right: &(&Object, u32)| comparison.compare(left.0, right.0);
+    // `bound` is the last one of `most` objects that were found: objects after it are not among the first.
     let (mut lowest, mut bound): (Vec<(&Object, u32)>, Option<&Object>) = (Vec::new(), None);
     for slot in slots {
         work.spend(STEPS_OF_COMPARISON).await;
@@ -353,16 +371,17 @@ async fn lowest(
     lowest.into_iter().take(most).map(|(_, slot)| slot).collect()
 }
 
-/// All slots of a set in an order.
+/// All slots of the set `slots` in an order. Starts with the list order, and sorts by each field from the last to the
+/// first. Each sort keeps the order of equal values, so the fields before decide first.
 async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Comparison, work: &mut Work) -> Vec<u32> {
     let mut ordered = next_in_list(snapshot, slots, Bound::Unbounded, usize::MAX, work).await;
-    // The last field first: later passes keep the order of equal values.
     for (key, is_integer) in comparison.keys.iter().rev() {
         if key.field == FieldRef::Name {
             let by_name = Comparison { keys: vec![(*key, *is_integer)] };
             ordered = by_names(snapshot, ordered, &by_name, work).await;
             continue;
         }
+        // A counting sort: count the slots of each value, add up where each value starts, and move each slot there.
         let (ordinals, count) = ordinals(snapshot, *key, slots, work).await;
         let ordinal_of = |slot: u32| ordinals.get(slot as usize).copied().unwrap_or_default() as usize;
         let mut starts = vec![0usize; count + 1];
@@ -389,8 +408,8 @@ async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Co
     ordered
 }
 
-/// For each slot of the snapshot, the number of its value among all values of the field, from 1 on; 0 for the slots
-/// without a value, and for those outside of `slots`. Also returns the number of values.
+/// Numbers the values of a field in the order of the index, from 1 on. Returns the number of the value for each slot up
+/// to the highest one of `slots`, and the number of values. A slot without a value has 0.
 async fn ordinals(snapshot: &Snapshot, key: SortField, slots: &RoaringBitmap, work: &mut Work) -> (Vec<u32>, usize) {
     let mut ordinals = vec![0; slots.max().map_or(0, |most| most as usize + 1)];
     let mut count = 0;
@@ -410,7 +429,7 @@ async fn ordinals(snapshot: &Snapshot, key: SortField, slots: &RoaringBitmap, wo
     (ordinals, count as usize)
 }
 
-/// Sorts slots by the names of their objects; equal names keep their order.
+/// Sorts slots by the order `by_name` of the names of their objects. Equal names keep their order.
 async fn by_names(snapshot: &Snapshot, slots: Vec<u32>, by_name: &Comparison, work: &mut Work) -> Vec<u32> {
     let order = |left: &u32, right: &u32| {
         let both = snapshot.object(*left).zip(snapshot.object(*right));
@@ -419,7 +438,9 @@ async fn by_names(snapshot: &Snapshot, slots: Vec<u32>, by_name: &Comparison, wo
     sorted(slots, order, work).await
 }
 
-/// The keys of the values of a field in the index with their lists, in order: from the key `from` on, or backwards.
+/// The values of a field in the index, each as its key in the index ([`Postings::key_of`]) with its posting list. In
+/// ascending order from the key `from` on, or in descending order if `is_backwards`. `None`: from the first or last
+/// value on. A field without an index has none.
 fn keys<'p>(
     postings: &'p Postings,
     field: FieldRef,
@@ -433,10 +454,11 @@ fn keys<'p>(
     }
 }
 
-/// A walk over the values of one field, of which each is a group of objects in list order.
+/// A walk over the values of one field in the index, to find a page in the order of this field. The objects of one
+/// value are a group, which is in list order.
 struct Walk<'w> {
     snapshot: &'w Snapshot,
-    /// The slots to find.
+    /// The selected slots.
     slots: &'w RoaringBitmap,
     key: SortField,
 }
@@ -445,6 +467,7 @@ impl Walk<'_> {
     /// The next slots after the object `after` (`None`: from the first on), at most `most` of them.
     async fn next(&self, after: Option<&Object>, most: usize, work: &mut Work) -> Vec<u32> {
         let postings = self.snapshot.postings();
+        // The position of `after`: the key of its value in the index, and its own key within the group of the value.
         let position = after.map(|after| match self.key.field {
             FieldRef::Field(index) => (postings.key_of(index, value_of(after, self.key.field)), after.key()),
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => (after.namespace().into(), after.key()),
@@ -456,6 +479,7 @@ impl Walk<'_> {
                 break;
             }
             work.spend(STEPS_OF_VALUE).await;
+            // Many values have one object each, so they are tested without a copy.
             if let Posting::One(slot) = posting
                 && !self.slots.contains(slot)
             {
@@ -464,6 +488,7 @@ impl Walk<'_> {
             let mut group = posting.to_bitmap();
             group &= self.slots;
             work.spend(posting.len() / 64).await;
+            // In the group of `after`, only the objects after it follow.
             let start = match &position {
                 Some((key, start)) if **key == *value_key => Some(*start),
                 _ => None,
@@ -475,7 +500,8 @@ impl Walk<'_> {
     }
 
     /// The next slots of a group in list order after the key `start` (`None`: from the first on), at most `most` of
-    /// them. Few objects are sorted; otherwise a walk over the list finds enough of them soon.
+    /// them. The objects of a small group are sorted. For a large group, a walk over the list finds enough of them
+    /// soon.
     async fn next_of_group(
         &self,
         group: &RoaringBitmap,
@@ -483,6 +509,7 @@ impl Walk<'_> {
         most: usize,
         work: &mut Work,
     ) -> Vec<u32> {
+        // The expected number of objects that a walk over the list passes to find `most` objects of the group.
         let walked = (most as u64).saturating_mul(self.snapshot.len() as u64) / group.len().max(1);
         if group.len().saturating_mul(SORTED_IN_STEP) > walked {
             let from = start.map_or(Bound::Unbounded, Bound::Excluded);

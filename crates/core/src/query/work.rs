@@ -1,7 +1,7 @@
 //! Counts the work for one request and yields to other tasks.
 //!
-//! Planning a selection can take a thousand times as long as usual. Its cost depends on its requirements, the index
-//! sizes for each of them, and the objects that are compared one by one. So planning counts its steps and yields. The
+//! The time to plan a selection depends on its requirements, the sizes of their indexes, and the objects that are
+//! compared one by one. It can be a thousand times as long as usual. So planning counts its steps and yields. The
 //! server decides at each poll which task continues, and to which user the time is charged.
 
 use std::future::{Future, poll_fn};
@@ -17,7 +17,7 @@ const MOST_STEPS: u64 = 1 << 16;
 pub struct Work {
     /// The steps since the last yield.
     steps: u64,
-    /// Returns whether this task may now read an object of so many bytes. `None`: it always may.
+    /// Returns whether this task may now read an object of this many bytes. `None`: it may read any object at any time.
     may_read: Option<fn(usize) -> bool>,
 }
 
@@ -27,7 +27,7 @@ impl Work {
         Work { steps: 0, may_read: Some(may_read) }
     }
 
-    /// Waits until the task may read an object of this many bytes.
+    /// Waits until the task may read an object of this many bytes. Yields to other tasks until then.
     pub async fn wait_to_read(&mut self, bytes: usize) {
         let Some(may_read) = self.may_read else { return };
         while !may_read(bytes) {
@@ -61,12 +61,12 @@ pub async fn yield_to_others() {
     .await;
 }
 
-/// Runs the work without yielding to other tasks.
+/// Runs the work to its end without yielding to other tasks: when it yields, it is polled again at once.
 pub fn at_once<Done>(work: impl Future<Output = Done>) -> Done {
     let mut work = pin!(work);
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        // Planning never waits for anything, so it can continue immediately.
+        // Planning only yields, and waits for no event, so polling it again continues it.
         if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
             return done;
         }
