@@ -94,7 +94,7 @@ pub struct Dependent {
 }
 
 impl Dependent {
-    /// Memory of the dependent, in bytes.
+    /// Memory that the dependent takes, in bytes, with its texts.
     pub fn held_bytes(&self) -> usize {
         let Dependent { api_version, kind, namespace, name, uid, owners, creation_timestamp, status } = self;
         let ObjectStatus { ready, reason, phase } = status;
@@ -133,7 +133,7 @@ pub struct ObjectStatus {
 }
 
 impl ObjectStatus {
-    /// Whether nothing is known.
+    /// Whether all texts are empty.
     pub fn is_empty(&self) -> bool {
         *self == ObjectStatus::default()
     }
