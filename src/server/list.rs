@@ -763,8 +763,8 @@ enum Measured {
     Unencodable,
 }
 
-/// Adds the encoded lengths of the next objects to `length`, until one turn of work is done. `encoder` is reused for all
-/// objects.
+/// Adds the encoded lengths of the next objects to `length`, until one turn of work is done. `encoder` is reused for
+/// all objects.
 fn measure(
     objects: &mut Peekable<PageObjects>,
     resource: &Resource,

@@ -107,8 +107,8 @@ fn accepted_key(key: &str) -> String {
 /// # Errors
 /// 403 without an Origin that is a URL, and for an Origin of another site.
 fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
-    // A request can have several Origin headers. One that is foreign is enough to need a credential. `guards` already
-    // rejects foreign ones at a server that only this machine can reach.
+    // A request can have several Origin headers. One that is foreign is enough to need a credential. At a local server,
+    // `guards` has already rejected requests with a foreign Origin.
     let origins: Vec<&str> =
         context.headers.get_all(ORIGIN).iter().map(|origin| origin.to_str().unwrap_or_default()).collect();
     let Some(first) = origins.first() else { return Err(ApiError::Handshake(HandshakeFault::NoOrigin)) };
