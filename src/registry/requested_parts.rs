@@ -21,7 +21,7 @@ impl RequestedParts {
         !self.drops_managed_fields && self.kept.is_empty()
     }
 
-    /// An estimate of the memory, in bytes, of the [`Prune`] for these parts and of its key in [`RequestedPrunes`].
+    /// An estimate of the memory, in bytes, of the [`Prune`] for these parts and of its key in `RequestedPrunes`.
     pub fn held_bytes(&self) -> usize {
         // The text of each path is in the key and in the tree of names. Each name of a path has an allocation of about
         // 64 bytes in the tree.
