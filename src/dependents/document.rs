@@ -23,7 +23,8 @@ pub struct DependentsDocument {
     pub kind: String,
     /// The owner.
     pub metadata: OwnerMetadata,
-    /// The dependents, those of the owner itself first, then their own dependents, and so on. Each object occurs once.
+    /// The dependents in levels: first the dependents of the owner itself, then the dependents of these, and so on.
+    /// Each object occurs once.
     #[serde(default)]
     pub dependents: Vec<Dependent>,
     /// Why dependents may be missing, if a limit was reached; absent if the result has all of them.

@@ -176,8 +176,9 @@ impl ConnectionHandle {
         }
     }
 
-    /// Makes an authenticated connection count for this user from now on, and no longer for its address. For a front
-    /// proxy's connection that carries the request of one user only. Does nothing if the connection was evicted.
+    /// Makes an authenticated connection count for this user from now on, and no longer for its address. Used for the
+    /// connection of a front proxy that carries the request of one user only. Does nothing if the connection was
+    /// evicted.
     pub(crate) fn reassign(&self, user: &User) {
         let Some(connections) = self.connections.upgrade() else { return };
         let mut table = connections.lock();

@@ -70,7 +70,7 @@ impl Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         Lists(Arc::new(FairSemaphore::new(Bounds {
             places: settings.lists as u64,
-            // All places can go to users without a large list: such a user does not wait for the lists of others.
+            // The first large list of each user is not bounded, so that it does not wait for the lists of others.
             first_places: u64::MAX,
             bytes: settings.list_bytes.0,
             waiting,
@@ -78,7 +78,7 @@ impl Lists {
         })))
     }
 
-    /// Acquires a permit for a list, or joins the queue. `bytes`: the estimated length of its response.
+    /// Acquires a permit for a list, or joins the queue. `bytes` is the estimated length of the response.
     ///
     /// # Errors
     /// 429 if too many lists of this user wait already.

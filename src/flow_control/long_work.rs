@@ -304,8 +304,8 @@ impl NextTurn {
 }
 
 impl QueuedLongTurn {
-    /// Requests a permit. Starts a task that waits for it, and returns it if the worker does not take it within
-    /// [`VALID`].
+    /// Requests a permit. Starts a task that waits for the permit. The task releases the permit if the worker does not
+    /// take it within [`VALID`].
     #[expect(clippy::disallowed_methods, reason = "the task ends with the worker or within VALID")]
     fn new(bytes: usize, permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
         let bytes = bytes as u64;

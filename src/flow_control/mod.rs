@@ -111,7 +111,7 @@ pub struct Limits {
     unread: Arc<Unread>,
     bodies: Arc<Bodies>,
     /// Memory of requests that wait for authentication and authorization: at most `--max-body-bytes`, in addition to
-    /// that of bodies.
+    /// the memory of bodies.
     heads: Arc<Shares<User>>,
     /// The number of requests that each limit rejected, for limits that do not count them themselves.
     rejected: [AtomicU64; Limit::ALL.len()],

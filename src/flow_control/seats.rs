@@ -9,16 +9,16 @@
 //! of one user ([`crate::model::user_name::tenant`]).
 //!
 //! # What a seat is
-//! A task works between two awaits. While it waits for a client, the source or an API server, it costs nothing. So a
-//! request does not hold a seat. A seat is taken for one *turn* of work. Examples are one poll of a handler, one piece
-//! of a body, one batch of initial events, and one step of a TLS handshake. If a client stops reading, its body is not
-//! polled and takes no seat. Seats are never released, so they cannot leak or deadlock.
+//! A task works between two awaits. While it waits for a client, the source or an API server, it uses no processor. So
+//! a request does not hold a seat. A seat is taken for one *turn* of work. Examples are one poll of a handler, one
+//! piece of a body, one batch of initial events, and one step of a TLS handshake. If a client stops reading, its body
+//! is not polled and takes no seat. Seats are never released, so they cannot leak or deadlock.
 //!
 //! Seats are granted in rounds. While seats of a round are free, a turn is taken by one atomic addition. The first
 //! turn that finds no free seat waits in the [`FairQueue`], and starts the task that ends the round. This task first
 //! yields [`EVENT_INTERVAL`] times, which is how many tasks the runtime polls before it checks its sockets. By then,
-//! all tasks that were runnable have been polled, and so have those of requests that have just arrived. They took part
-//! in the round, or wait in the fair queue. Then the round ends, and the seats of the next round are
+//! all tasks that were runnable have been polled, and the tasks of requests that have just arrived too. These requests
+//! took part in the round, or wait in the fair queue. Then the round ends, and the seats of the next round are
 //! granted to the waiting users fairly. So a user waits about one round, however many requests another user has in
 //! progress. The threads of the runtime are never idle while requests wait, because the task that ends rounds is
 //! runnable as long as requests wait.

@@ -320,7 +320,8 @@ impl Unread {
         }
     }
 
-    /// Whether all watches together have more unread bytes than the maximum, without those of watches that are ending.
+    /// Whether all watches together have more unread bytes than the maximum. Unread bytes of watches that are ending do
+    /// not count.
     fn is_too_much(&self) -> bool {
         self.bytes().saturating_sub(self.ending.load(Ordering::Relaxed)) > self.most
     }

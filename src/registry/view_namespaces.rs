@@ -103,9 +103,9 @@ impl SelectedNamespaces {
         SelectedNamespaces { selection, last: Mutex::default() }
     }
 
-    /// The selected namespaces in a state of the store of Namespaces. The result is the same `Arc` as long as the set
-    /// is the same. `shown` has the stores of all versions of the resource that the View shows: they determine since
-    /// which version lists show a new set.
+    /// The selected namespaces in a state of the store of Namespaces. The result is the previous `Arc` if no namespace
+    /// has entered or left the set since then. `shown` has the stores of all versions of the resource that the View
+    /// shows: they determine since which version lists show a new set.
     pub fn at(&self, snapshot: &Snapshot, shown: &[Arc<ResourceState>]) -> Arc<NamespaceSet> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().filter(|known| known.epoch == snapshot.epoch());

@@ -1,4 +1,5 @@
-//! What a View shows of a resource: selections in addition to that of a request, and what is left out of objects.
+//! What a View shows of a resource: requirements in addition to the selection of a request, and the parts of objects
+//! that are left out.
 
 use std::sync::Arc;
 

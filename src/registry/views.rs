@@ -157,13 +157,14 @@ impl View {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the catalog of the View from that of the whole server. It has no resource, version or group that the View
-    /// does not show.
+    /// Builds the catalog of the View from the catalog of the whole server. The catalog of the View has no resource,
+    /// version or group that the View does not show.
     fn build(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
             let Some((part, state)) = self.part(&resource.gvr.group, &resource.gvr.resource) else { continue };
-            // A version without a field that the View selects by shows nothing, rather than everything.
+            // A version that lacks a field by which the View selects is left out. Without the requirement, it would
+            // show everything.
             let restriction = Restriction::new(part, &resource.extractor, state.since.clone(), self.ended.subscribe())
                 .and_then(|restriction| {
                     restriction.with_consumer_fields(&self.definition.consumer, &resource.extractor)

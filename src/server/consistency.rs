@@ -42,7 +42,7 @@ const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// How a read was served, as the header [`READ_HEADER`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// From the store, which was new enough when the request arrived.
+    /// From the store, without a wait for progress.
     Own,
     /// From the store, after the read had waited until the store was new enough.
     CatchUp,
@@ -152,8 +152,8 @@ pub(super) async fn reach_selection(resource: &Resource, served: Snapshot) -> Re
 /// current one. A Strong read needs the source's current version. An Eventual read only waits until writes through this
 /// server are visible.
 ///
-/// `upstream_understands`: whether the API server can answer this request, because it has no View and no fields of a
-/// FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
+/// `upstream_understands` states whether the API server can answer this request, because it has no View and no fields
+/// of a FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
 ///
 /// # Errors
 /// [`NoResponse::Forward`] if the request must be forwarded. 503 if the source does not return its current version. 504

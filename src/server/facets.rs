@@ -1,7 +1,7 @@
 //! One list as Facets: the number of selected objects, and the most frequent values of fields among them.
 //!
-//! The state, the selectors and the permissions are those of a list: see `list`. `query::facets` counts. The response
-//! has no objects, so a View's pruned fields matter only in that they cannot be counted.
+//! The state, the selectors and the permissions are the same as for a list: see `list`. `query::facets` counts. The
+//! response has no objects, so fields that a View prunes matter only because they cannot be counted.
 
 use std::sync::Arc;
 

@@ -444,7 +444,8 @@ impl Wanted {
     /// The state that the request wants, from a snapshot that is new enough.
     ///
     /// # Errors
-    /// 410 if it wants an exact version that is too old. For a page, the error has a token to continue inconsistently.
+    /// 410 if the request wants an exact version that is too old. For a page, the error has a token to continue
+    /// inconsistently.
     fn state(
         &self,
         resource_state: &ResourceState,
@@ -630,7 +631,7 @@ fn show(resource: &Arc<Resource>) -> Show {
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
 /// The body of the response in pieces, and the revocation that ends it if its snapshot is released (`store::pins`). Not
-/// for protobuf: see [`encoded_pieces`]. `table`: the columns if the response is a Table.
+/// for protobuf: see [`encoded_pieces`]. `table` has the columns if the response is a Table.
 fn pieces(
     page: Page,
     snapshot: &Snapshot,
@@ -703,7 +704,7 @@ struct Twice {
 /// The body of a list in protobuf, and the revocation that ends it if its snapshot is released. `None` if an object has
 /// no protobuf form. Both pages are the same page of `state`: the first is measured and the second is written.
 ///
-/// The state is pinned like that of a list that is being sent, because measuring takes many turns.
+/// The state is pinned, as for a list that is being sent, because measuring takes many turns. So it can be revoked.
 ///
 /// # Errors
 /// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).

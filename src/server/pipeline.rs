@@ -120,8 +120,8 @@ impl Server {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Returns the response to one request of a connection. Never fails and never panics: an internal error is a 500 of
-    /// this request alone, or ends its response early.
+    /// Returns the response to one request of a connection. The method does not fail or panic: an internal error is a
+    /// 500 for this request alone, or ends its response early.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -328,8 +328,8 @@ impl Server {
                 placed.map_err(ApiError::Limited).and(authorized)
             }
         };
-        // A policy can require an event for a request only if authorization rejects it. `begin` does nothing if the
-        // audit has begun.
+        // The audit policy can have a rule that applies only to rejected requests. `begin` does nothing if the audit
+        // has begun.
         if authorized.is_err() {
             audit.begin(parts, view, Some(unaudited.get().cloned()));
         }
@@ -547,7 +547,7 @@ impl Server {
                 Err(unanswered) => unanswered,
             };
             let upstream = match &unanswered {
-                // The API server knows nothing of Views.
+                // The API server cannot apply a View.
                 _ if context.view.is_some() => None,
                 // The source does not permit fieldcache to list the whole resource, so it has no store. The API server
                 // can still answer for a part of it.

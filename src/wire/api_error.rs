@@ -1,8 +1,8 @@
 //! All errors of requests, and the only place that chooses status codes.
 //!
 //! An [`ApiError`] is the kind of an error with its details. [`ApiError::status`] converts it to the metav1 Status that
-//! kube-apiserver returns (apimachinery `api/errors/errors.go`). Some errors have a plain text body, as upstream.
-//! This module does not write responses: see `response`, and `watch` for errors within a stream.
+//! kube-apiserver returns (apimachinery `api/errors/errors.go`). As in kube-apiserver, some errors have a plain text
+//! body. This module does not write responses: see `response`, and `watch` for errors within a stream.
 
 use std::borrow::Cow;
 
@@ -137,8 +137,8 @@ pub enum HandshakeFault {
 }
 
 impl HandshakeFault {
-    /// The status code and the plain text of the response. In the cases `NoOrigin`, `SeveralProtocols` and `Body`, the
-    /// text of kube-apiserver is empty, and this one states what to change.
+    /// The status code and the plain text of the response. If the handshake function of kube-apiserver fails, its text
+    /// is empty; then the text here states what to change.
     fn response(self) -> (StatusCode, &'static str) {
         match self {
             HandshakeFault::NoKey => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
@@ -266,8 +266,8 @@ pub(crate) const WEBSOCKET_VERSION: &str = "13";
 /// while a response is created.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
-/// The seconds after which a client may retry, while a store is loading or a limit is reached. Upstream's back-off
-/// begins with one second too.
+/// The seconds after which a client may retry, while a store is loading or a limit is reached. The back-off of
+/// kube-apiserver begins with one second too.
 const LOADING_RETRY_SECONDS: u64 = 1;
 
 impl ApiError {

@@ -2,7 +2,7 @@
 //! in the order of kube-apiserver.
 //!
 //! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`: only the first value of a key
-//! is used, and unknown keys are ignored. The rules between options are those of apimachinery
+//! is used, and unknown keys are ignored. The rules between options follow apimachinery
 //! `apis/meta/internalversion/validation`. Whether a resource has the fields of a field selector is not checked here.
 
 use std::time::Duration;

@@ -55,7 +55,7 @@ pub(super) fn kept(columns: &[PathColumn]) -> Option<String> {
             }
             count += 1;
         }
-        // The column shows the whole object, or the server does not accept the path: `keep` begins with a dot.
+        // The column shows the whole object, or a path that servers do not accept: paths of `keep` begin with a dot.
         if !path.starts_with('.') {
             return None;
         }

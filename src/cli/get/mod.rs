@@ -1,9 +1,9 @@
 //! `fieldcache get`: prints objects like kubectl get, and queries that only a fieldcache server answers.
 //!
 //! [`arguments`] are the options, and [`requests`] reads pages, objects and counts from a server. With `--dir`, that is
-//! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] those of `--columns`,
-//! [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected or sorted
-//! here: a query that the server does not answer is an error. There is no watch: kubectl has one.
+//! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] the columns of
+//! `--columns`, [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected
+//! or sorted here: a query that the server does not answer is an error. There is no watch: kubectl has one.
 
 pub mod arguments;
 mod columns;

@@ -1,4 +1,4 @@
-//! Which dependents a caller may see: those of resources that it may list in all of the searched namespaces.
+//! Which dependents a caller may see: objects of the resources that it may list in all of the searched namespaces.
 //!
 //! Each decision is whether the caller may list the resource without selectors. It does not depend on the owner, so the
 //! decisions and their number reveal nothing about dependents. A caller that may list only one namespace sends a

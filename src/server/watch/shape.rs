@@ -366,7 +366,8 @@ impl EventEncoder {
         let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
-            // The fields of custom objects are in alphabetical order, those of Go types in the order of the type.
+            // The members of custom objects are in alphabetical order, and the members of built-in kinds in the order
+            // of the Go type.
             ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
                 object.extend_from_slice(b"{\"apiVersion\":");
                 write_string(&own_version, &mut object);

@@ -7,8 +7,8 @@
 //! HTTP/1.1 connections: [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is in
 //! `server::websocket`.
 //!
-//! The frames are not those of a library: the server writes unfragmented frames and drops all data of clients. A
-//! library would keep whole messages in memory before it drops them.
+//! No library is used for the frames: the server writes unfragmented frames and drops all data of clients. A library
+//! would keep whole messages in memory before it drops them.
 
 pub(crate) mod client;
 pub(crate) mod frame;
@@ -89,7 +89,7 @@ struct Socket<Io, Body> {
     body: Option<Body>,
     /// The state of the frames of the client.
     frames: ClientFrames,
-    /// The bytes that are being sent. The next ones are taken only when these are sent.
+    /// The bytes that are being sent. The next bytes are taken from the body only when these are sent.
     out: Bytes,
     /// Whether all written bytes are flushed.
     is_flushed: bool,

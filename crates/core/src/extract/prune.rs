@@ -268,8 +268,8 @@ impl Prune {
         Ok((copy.bytes, copy.mapped))
     }
 
-    /// Writes the pruned object to `copy`. Reads each byte once. The function does not recurse, because objects can be
-    /// too deep for it, but has a stack of open containers.
+    /// Writes the pruned object to `copy`. Reads each byte once. The function has a stack of open containers instead of
+    /// recursion, because objects can be nested too deeply for recursion.
     fn write<const COUNT: usize>(&self, object: &[u8], copy: &mut PrunedCopy<COUNT>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();

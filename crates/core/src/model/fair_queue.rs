@@ -2,8 +2,8 @@
 //! is pure: it has no lock, no clock, and does not wait.
 //!
 //! A request takes *places*, and waits if there are not enough. The *use* of a user is a number that grows with the
-//! turns that the user gets; the user with the least use is next. `now` is the virtual time of fair queueing: the use
-//! at which a user starts who has not waited before. Queues differ in when places are free again:
+//! turns that the user gets; the user with the least use is next. `now` is the virtual time of fair queueing: an idle
+//! user starts with at least this use. Queues differ in when places are free again:
 //!
 //! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`];
 //!   `fieldcache::fair_semaphore` suspends and wakes the requests). The next place goes to the waiting user with the

@@ -5,9 +5,9 @@
 //! [`OperatorName::is_negative`] decides whether it selects the objects with such a value, or those without.
 //!
 //! # A new operator
-//! It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign of its own in a
-//! text form is read in [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors` documents it for
-//! their authors.
+//! A new operator needs a variant of both enums here, and an arm wherever the compiler then reports a match. If it has
+//! a sign in a text form, the sign is read in [`super::label`] or [`super::field`]. If Views have it,
+//! `kinds::selectors` documents it for their authors.
 
 use std::borrow::Cow;
 use std::fmt;

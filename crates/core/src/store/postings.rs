@@ -2,8 +2,8 @@
 //!
 //! The values of an attribute are in order, so that existence, sets and ranges are evaluated without a scan of objects.
 //! A change touches only the values that differ between the object before and after; most updates touch none. Objects
-//! that are not completely indexed are in sets of their own: see `indexed`. `slots` implements the sets, `terms` the
-//! dictionaries of values, and `labels` those of all label keys.
+//! that are not completely indexed are in separate sets: see `indexed`. `slots` implements the sets, `terms` the
+//! dictionaries of values, and `labels` the dictionaries of labels.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
