@@ -201,7 +201,7 @@ impl EventDispatcher {
         let mut table = lock(&self.table);
         let id = table.free.pop().unwrap_or_else(|| {
             table.boxes.push(None);
-            // There are fewer connections than numbers of this type, so the maximum is never used.
+            // There are fewer subscriptions than numbers of this type, so the conversion does not fail.
             SubscriptionId::try_from(table.boxes.len() - 1).unwrap_or(SubscriptionId::MAX)
         });
         if let Some(entry) = table.boxes.get_mut(id as usize) {

@@ -77,9 +77,6 @@ pub(super) async fn answer(
 /// Responds with a list. `whole` is the resource with all parts of its objects; the client can request only some parts
 /// in the Accept header (`drop`, `keep`). `offered` states whether protobuf can be negotiated. If an object has no
 /// protobuf form, this function calls itself with an offer without protobuf.
-///
-/// # Errors
-/// Those of [`answer`].
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -100,15 +97,14 @@ async fn answer_in(
     }
     let request = Arc::new(request);
     let selection = &request.selection;
-    // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
-    // lists. So its memory counts towards the limit of the user.
+    // The selection is in memory while the list waits: for the store, a turn, or a permit. So it counts for the user.
     let selection_bytes = selection.held_bytes() as u64;
     let selection_share =
         (selection_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, selection_bytes));
     let selection_share = selection_share.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
-    // The memory that sorting takes, which also counts towards the limit of the user, until the function returns.
+    // The memory that sorting takes, which also counts for the user, until the function returns.
     let order_bytes = request
         .sorting
         .as_ref()
@@ -116,8 +112,7 @@ async fn answer_in(
     let order_share =
         (order_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, order_bytes));
     let _order_share = order_share.transpose().map_err(ApiError::Limited)?;
-    // As in kube-apiserver, objects are converted last. So any other error takes precedence over a representation that
-    // does not fit.
+    // As in kube-apiserver, objects are converted last. Any other error takes precedence over a wrong representation.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -263,7 +258,7 @@ pub(super) async fn state_to_show(
     if may_lag {
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
-    // With an older state, a client could not follow the list with a watch.
+    // The View has selected other objects before this version, so a watch could not continue from an older state.
     let since = resource.selected_since();
     let (snapshot, from) = match wanted.state {
         WantedState::Exactly(version) if version < since => return Err(wanted.expired().into()),
@@ -281,8 +276,7 @@ pub(super) async fn state_to_show(
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
-/// The Go type of an object of this kind, as error messages of kube-apiserver name it. `kind` is the kind of the
-/// resource or its list kind.
+/// The Go type of objects of this kind or list kind, as error messages of kube-apiserver name it.
 pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     match resource.origin {
         ResourceOrigin::Custom if kind == resource.kind => "*unstructured.Unstructured".to_owned(),
@@ -444,8 +438,7 @@ impl Wanted {
     /// The state that the request wants, from a snapshot that is new enough.
     ///
     /// # Errors
-    /// 410 if the request wants an exact version that is too old. For a page, the error has a token to continue
-    /// inconsistently.
+    /// 410 if an exact version is too old. For a page, the error has a token to continue inconsistently.
     fn state(
         &self,
         resource_state: &ResourceState,
@@ -620,8 +613,8 @@ fn counted_length(resource: &Resource) -> impl Fn(&Object) -> u64 + use<> {
     }
 }
 
-/// A function that returns what is shown of an object of a resource: its View can prune parts. The function returns
-/// `None` for an object that is not shown.
+/// A function that prunes objects of a resource as its View requires. It returns `None` for an object that is not
+/// shown.
 fn show(resource: &Arc<Resource>) -> Show {
     let resource = resource.clone();
     Box::new(move |object| resource.show(object))
@@ -644,8 +637,8 @@ fn pieces(
     let resource = resource.clone();
     let Page { meta, mut objects, is_sorted, .. } = page;
     let mut show = show(&resource);
-    // The order of a Table depends on what is shown of all objects. So they are pruned before they are sorted, and not
-    // again when they are written.
+    // A Table sorts by what is shown. So objects are pruned before they are sorted, and not again when they are
+    // written.
     let own_order = table.filter(|_| !is_sorted);
     if let Some(sorted) = own_order.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
         objects = PageObjects::Kept(sorted.into_iter());
@@ -692,8 +685,7 @@ fn pieces(
     (pieces, revocation)
 }
 
-/// The objects of a page for protobuf. They are read twice, because the total length is written before the first
-/// object.
+/// The objects of a page for protobuf. They are read twice: the total length is written before the first object.
 struct Twice {
     /// The objects that are not measured yet.
     measured: Peekable<PageObjects>,
@@ -750,8 +742,7 @@ async fn encoded_pieces(
     Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, show, b"", write)), revocation)))
 }
 
-/// The work to look up the encoded length that is stored with an object, as the number of bytes that could be read in
-/// the same time.
+/// The work to look up the encoded length that is stored with an object, in bytes that could be read in the same time.
 const NOTED_COST: usize = 128;
 
 /// The result of one turn of measuring.
@@ -764,8 +755,7 @@ enum Measured {
     Unencodable,
 }
 
-/// Adds the encoded lengths of the next objects to `length`, until one turn of work is done. `encoder` is reused for
-/// all objects.
+/// Adds the encoded lengths of the next objects to `length`, until one turn of work is done.
 fn measure(
     objects: &mut Peekable<PageObjects>,
     resource: &Resource,

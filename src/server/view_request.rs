@@ -267,8 +267,12 @@ async fn followed_pod(
 
 // Keys of the extra values that kube-apiserver adds to the user of a ServiceAccount token that is bound to a Pod
 // (apiserver `authentication/serviceaccount/util.go`).
+
+/// The key of the name of the node on which the Pod runs.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// The key of the name of the Pod.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+/// The key of the uid of the Pod.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
 /// The value of a claim; `None` if the caller is not a ServiceAccount, or its token has no or several values for the

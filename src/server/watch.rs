@@ -65,9 +65,8 @@ use progress::ProgressForwarding;
 use shape::{EventEncoder, Mark, WatchEventType};
 use view_changes::ViewChanges;
 
-/// The work of testing whether a change concerns a watch, without the requirements of its selectors. It is expressed as
-/// the number of bytes that could be read in the same time. A turn reads a mebibyte of events, or tests thousands of
-/// changes that are not for the watch.
+/// The work of testing whether a change concerns a watch, as the number of bytes that could be read in the same time. A
+/// turn reads a mebibyte of events, or tests thousands of changes that are not for the watch.
 const LOOK_COST: usize = 256;
 
 /// The additional work of comparing a change with one requirement of the selectors, in the unit of [`LOOK_COST`].
@@ -100,8 +99,7 @@ pub(super) async fn answer(
     check_no_cel(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = whole.restrict(read::selection(whole, address, &mut options)?.selection);
-    // The memory of the selection counts for the user before the first wait, and until the initial events are found.
-    // The selection takes more memory than the subscription that is made from it.
+    // The selection counts before the first wait. It takes more memory than the subscription that is made from it.
     let selection_share =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
@@ -118,7 +116,6 @@ pub(super) async fn answer(
     // The watch is registered before the store is read: a store that ends is retained while it has open watches.
     let open = resource.state.open_watch();
     let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
-    // If an object that the watch would send has no protobuf form, the watch uses JSON.
     if let Some(objects) = shape.encoded()
         && protobuf::meets_unencodable(&resource, &snapshot, &selection, objects).await
     {
@@ -129,8 +126,7 @@ pub(super) async fn answer(
     let is_encoded = shape.encoded().is_some();
     let names_no_version = options.version.is_empty();
     let consistency = consistency::consistency(server, context)?;
-    // A Strong watch without a version waits until the store has the newest state of the source, so the lag of the
-    // store does not matter.
+    // A Strong watch without a version waits below for the newest state of the source, so the lag does not matter.
     if !names_no_version || consistency == ReadConsistency::Eventual {
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
@@ -235,8 +231,7 @@ async fn explanation(
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// With initial events from the current state. With a version: from the state of the store when it has reached this
-    /// version.
+    /// With initial events, from the current state, or from the state that has reached this version.
     Initial { not_older_than: Option<Version> },
     /// With the changes after this version.
     After(Version),
@@ -245,8 +240,7 @@ enum Start {
 }
 
 impl Place {
-    /// The position of a watch that has sent its initial events, or has none. The parameters are the fields of
-    /// [`Following`].
+    /// The position of a watch that has sent its initial events, or has none. The parameters are fields of the result.
     fn following(cursor: HistoryCursor, after: Version, seen: Version) -> Place {
         Place::Following(Following { cursor, after, seen, reads_history: false, is_behind: false, is_new: true })
     }
@@ -254,8 +248,7 @@ impl Place {
 
 /// The position of a watch.
 enum Place {
-    /// Nothing has been read yet. `snapshot` is the state when the request arrived. `initial` is `None` for a watch
-    /// without initial events.
+    /// Nothing has been read yet. `initial` is `None` for a watch without initial events.
     Before { start: Start, snapshot: PinnedValue<Snapshot>, initial: Option<Initial> },
     /// Initial events are left to send.
     Listing(RemainingInitialEvents),
@@ -276,11 +269,9 @@ struct Following {
     seen: Version,
     /// Whether further changes must be read from history, because the mailbox lacks them.
     reads_history: bool,
-    /// Whether changes were put back into the mailbox, after events beyond `seen` have been sent. Then `seen` is not
-    /// the position of the client, so no bookmark may be sent.
+    /// Whether changes were put back into the mailbox, so that events beyond `seen` have been sent.
     is_behind: bool,
-    /// Whether nothing has been read from the mailbox or history yet. A new mailbox reports an overflow, although there
-    /// is usually nothing to read.
+    /// Whether nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
     is_new: bool,
 }
 
@@ -306,8 +297,7 @@ struct Watch {
     _open: OpenWatch,
     /// Counts the watch for its user.
     counted: CountedWatch,
-    /// The work since the last turn of the watch, which is not counted for its user yet. Initial events and changes
-    /// from history are as much work as a list, and are written in turns.
+    /// Work since the last turn of the watch, which is not counted for its user yet.
     unpaid: UnchargedWork,
     resource: Arc<Resource>,
     shape: EventEncoder,
@@ -329,9 +319,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits for the next lines to send, and returns at least one line; `None` at the end of the watch. Each pass of
-    /// the loop checks the reasons to end, writes what is next at the position of the watch, and adds a bookmark if one
-    /// is due.
+    /// Waits for the next lines to send, at least one; `None` at the end of the watch. Each pass of the loop checks the
+    /// reasons to end, writes what is next at the position of the watch, and adds a bookmark if one is due.
     async fn next_batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         loop {
@@ -351,14 +340,12 @@ impl Watch {
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
-            // If the caller is no longer authorized, the watch ends without an event. The client repeats the request,
-            // and gets the error then.
+            // A caller that is no longer authorized repeats the request, and gets the error then.
             if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
             let begins = matches!(self.place, Place::Before { .. });
-            // `is_waiting`: all events so far are written, and the next pass must wait for a change. The position stays
-            // `Ended` unless a branch sets it again.
+            // Whether all events so far are written. The position stays `Ended` unless a branch sets it again.
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot, initial } => {
                     // The futures are in boxes. Otherwise, the watch would reserve memory for them as long as it lasts.
@@ -467,8 +454,7 @@ impl Watch {
         }
     }
 
-    /// Whether a watch that has read nothing yet must look into history: there are changes after its position, or its
-    /// store is not ready.
+    /// Whether a watch that has read nothing yet has to read changes from history, or its store is not ready.
     fn has_history(&self, place: &Following) -> bool {
         match self.resource.state.load_state() {
             LoadState::Ready(snapshot) => snapshot.end() > place.cursor,
@@ -485,9 +471,8 @@ impl Watch {
         LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
-    /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error the
-    /// position stays [`Place::Ended`]. `batch` receives an ERROR event then, except if the client can simply repeat
-    /// the request.
+    /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error it
+    /// stays [`Place::Ended`], after an ERROR event, or without one if the client can simply repeat the request.
     async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
         let since = self.resource.selected_since();
         let snapshot = match start {
@@ -588,8 +573,7 @@ impl Watch {
         let (meter, mut looked) = (WorkMeter::start(), 0);
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
-            // The mailbox bounds the events that are only copied. Events that take more work end the batch when it is
-            // long enough or the turn is over.
+            // The mailbox bounds events that are only copied. The bound here applies to events that take more work.
             let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
             if looked >= WORK_OF_A_TURN || is_work && (batch.len() >= self.most_together() || meter.is_over()) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
@@ -621,24 +605,22 @@ impl Watch {
         true
     }
 
-    /// Like [`Self::follow`], with changes from history instead of the mailbox. This is needed for the first changes,
-    /// and when the mailbox has overflowed.
+    /// Like [`Self::follow`], with changes from history: at first, and when the mailbox has overflowed.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
+        // `gone`: why the store has ended; `None` while it exists.
         let (snapshot, gone) = match self.resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
             LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
             }
-            // The epoch of this watch was invalidated: some of its events were wrong. The client must list again,
-            // because a client that resumed would keep the wrong state.
+            // Some events of this watch were wrong. A client that resumed would keep the wrong state, so it must list.
             LoadState::Ready(snapshot) if snapshot.is_invalidated(self.epoch) => {
                 let sent = place.after.max(place.seen);
                 let message = format!("too old resource version: {sent} ({})", snapshot.oldest());
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 return true;
             }
-            // The history is another one, or has ended. The watch ends without an event, and the client resumes or
-            // relists.
+            // The history is another one, or has ended. The watch ends, and the client resumes or relists.
             LoadState::Ready(_)
             | LoadState::Gone(_)
             | LoadState::Idle
@@ -646,7 +628,7 @@ impl Watch {
             | LoadState::SourceError { .. }
             | LoadState::OverMemory(_) => return false,
         };
-        // A watch that began ahead of the store, at a version that is now in a relist gap.
+        // The watch began ahead of the store, at a version that is now in a relist gap, whose changes are unknown.
         if snapshot.is_in_relist_gap(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -662,6 +644,7 @@ impl Watch {
                 break;
             }
             count_work(cost_of_look);
+            // `shown`: the change as this watch sees it; `None` if the change is not for this watch.
             let shown =
                 if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
             let length = self.shape.bytes_to_read(change);
@@ -681,8 +664,7 @@ impl Watch {
         }
         if !place.reads_history {
             place.seen = place.seen.max(snapshot.version());
-            // The store has ended and every change has been sent, so the watch ends. A client that resumes learns what
-            // is served now.
+            // The store has ended, and every change has been sent. A client that resumes learns what is served now.
             if let Some(reason) = gone {
                 let predicate = match reason {
                     // kube-apiserver ends its watches of a definition that is changed or deleted without a message.
@@ -705,9 +687,6 @@ impl Watch {
     }
 
     /// Writes one change from the mailbox, with a line that all watches of this form share.
-    ///
-    /// # Errors
-    /// Those of [`EventEncoder::routed_event`].
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
         let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
         let bytes = self.shape.bytes_to_read(&routed.change);
@@ -730,11 +709,7 @@ impl Watch {
         Ok(Written::Done)
     }
 
-    /// Writes a change from history as an event. Writes nothing if the watch is quiet and what it shows of the object
-    /// has not changed, or if the object cannot be shown.
-    ///
-    /// # Errors
-    /// Those of [`EventEncoder::write_event`].
+    /// Writes a change from history as an event, unless the watch is quiet and shows no difference.
     fn write_transition(&mut self, shown: Transition, change: &Change, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         if self.shape.is_silent(&self.resource, &shown, change) {
             return Ok(());
@@ -754,8 +729,7 @@ impl Watch {
         if is_due {
             bookmarks.sent(now);
         }
-        // A store that has not reached the version of the client yet can be older than it. A bookmark of that store
-        // would send the client back.
+        // While the store is older than the version of the client, a bookmark would send the client back.
         if (is_due || std::mem::take(&mut self.ends_in_relist_gap)) && seen >= after {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
@@ -794,7 +768,6 @@ impl Watch {
     }
 
     /// Writes a bookmark of the version `at`. If that fails, writes an ERROR event and ends the watch.
-    /// `ends_initial_events`: the bookmark marks the end of the initial events.
     fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
         let lag = self.progress_forwarding.is_some().then(|| self.resource.state.freshness().lag());
         let mark = Mark { at, ends_initial_events, lag };

@@ -83,7 +83,7 @@ pub fn check_no_cel(query: &Query) -> Result<(), ApiError> {
 /// The query parameters that only fieldcache has. An API server would ignore them.
 const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
-/// Checks that a read that is forwarded to the API server has none of the parameters in [`OWN`]. The API server would
+/// Checks that a read that is forwarded to the API server has none of the parameters in `OWN`. The API server would
 /// ignore them, and return other objects.
 ///
 /// # Errors

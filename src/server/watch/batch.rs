@@ -22,6 +22,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// Whether there are no lines.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none() && self.parts.is_empty() && self.rest.is_empty()
     }

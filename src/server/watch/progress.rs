@@ -1,4 +1,4 @@
-//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. [`super`] writes the bookmarks.
+//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. The module `watch` writes the bookmarks.
 
 use tokio::time::Instant;
 

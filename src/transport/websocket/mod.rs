@@ -109,6 +109,7 @@ struct Socket<Io, Body> {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
+    /// An open WebSocket over which nothing has been sent yet.
     fn new(io: Io, body: Body) -> Socket<Io, Body> {
         Socket {
             io,

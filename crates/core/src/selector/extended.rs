@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str, most: usize) -> Result<Vec<FieldRequirement>, Un
     }
 }
 
-/// Escapes a value within parentheses.
+/// A value for the text within parentheses, with a backslash before each character that needs one.
 pub(super) fn escape_in_list(value: &str) -> Cow<'_, str> {
     let needs_escape = |character| is_escaped(character) || is_escaped_in_list(character);
     if !value.contains(needs_escape) {

@@ -83,6 +83,7 @@ impl Subscribers {
         }
     }
 
+    /// The number of subscriptions.
     fn len(&self) -> usize {
         match self {
             Subscribers::Few(list) => list.len(),
@@ -90,6 +91,7 @@ impl Subscribers {
         }
     }
 
+    /// Whether the entry has no subscriptions.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
