@@ -1,9 +1,9 @@
 //! Walks from an owner to its dependents, level by level, over the indexes of owners of all stores.
 //!
 //! The index gives candidates: objects that have an owner with the hash of a wanted uid. Each candidate is read, and is
-//! a dependent only if it names the uid itself. An object occurs once, so cycles end. The limits below bound the work and the
-//! result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so the
-//! result is not of one point in time. No snapshot is held while the walk waits for its next turn.
+//! a dependent only if it names the uid itself. An object occurs once, so cycles end. The limits below bound the work
+//! and the result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so
+//! the result is not of one point in time. No snapshot is held while the walk waits for its next turn.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

@@ -49,7 +49,7 @@ use crate::model::shares::Shares;
 /// connections.
 pub const METRICS_CONNECTIONS: usize = 64;
 
-/// The divisor of the maximum number of connections: all unauthenticated connections together have this part, and so
+/// The divisor of the maximum number of connections. All unauthenticated connections together have this part, and so
 /// has one address while half of the places are taken.
 const PART: usize = 4;
 
@@ -87,7 +87,7 @@ pub const MOST_HEADS: u64 = 64 << 20;
 const MOST_CLOSING: usize = 64;
 
 /// Like [`MOST_CLOSING`], for a new connection from an address that has few ([`FEW`]). Otherwise addresses that open
-/// connections all the time would keep all other addresses out: hundreds of their connections are evicted before the
+/// connections all the time would keep all other addresses out. Hundreds of their connections are evicted before the
 /// tasks of these connections run.
 const MOST_CLOSING_FOR_FEW: usize = 8 * MOST_CLOSING;
 

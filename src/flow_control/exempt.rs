@@ -1,5 +1,5 @@
-//! Requests that do not wait for a seat, as exempt requests in kube-apiserver's API Priority and Fairness: probes,
-//! `/version`, and the Leases that nodes and the control plane renew to show that they are alive.
+//! Requests that do not wait for a seat, like exempt requests in kube-apiserver's API Priority and Fairness. These are
+//! probes, `/version`, and the Leases that nodes and the control plane renew to show that they are alive.
 //!
 //! All of them are small. Requests for Leases are exempt only for users of the control plane, because any other user
 //! could send very many.

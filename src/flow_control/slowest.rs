@@ -2,8 +2,8 @@
 //!
 //! Of the tenant with the most unread bytes, the user with the most unread bytes loses one response: the one whose
 //! client has read nothing for the longest time. This is repeated until enough is free. So no tenant loses a response
-//! while it has less than an equal part of all bytes, and no user of a tenant while it has less than an equal part of
-//! the tenant's bytes. Clients that make progress keep their responses longer than clients that have stopped.
+//! while it has less than an equal part of all bytes. No user loses one while it has less than an equal part of the
+//! bytes of its tenant. Clients that make progress keep their responses longer than clients that have stopped.
 
 use std::collections::{BinaryHeap, HashMap};
 

@@ -62,8 +62,8 @@ impl ConsumerTerms {
         self.fields.iter().any(|(_, value)| pod_claims.contains(value))
     }
 
-    /// The claims that the View needs, each once: the claims of its fields, and if it uses labels of the caller's Pod,
-    /// the claims that identify the Pod.
+    /// The claims that the View needs, each once. These are the claims of its fields. If it uses labels of the caller's
+    /// Pod, the claims that identify the Pod are needed too.
     pub fn values(&self) -> Vec<ConsumerClaim> {
         let identifying = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         let identifying = identifying.into_iter().filter(|_| self.needs_pod());

@@ -265,7 +265,7 @@ pub fn work() -> Work {
 }
 
 /// Runs the future `work`, which uses `snapshot`, to its end, with one turn of the user for each poll. If one poll is
-/// not enough, the future is pinned to the snapshot: while the work waits, the snapshot can be revoked to free memory,
+/// not enough, the future is pinned to the snapshot. While the work waits, the snapshot can be revoked to free memory,
 /// as for a list that is being sent. The future is dropped then.
 ///
 /// # Errors

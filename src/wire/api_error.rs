@@ -511,8 +511,8 @@ impl ApiError {
 /// the cause, else 500 or 503.
 ///
 /// Two codes differ from kube-apiserver. For a token that could not be reviewed, kube-apiserver returns 401, as for an
-/// invalid token, and fieldcache 503. kube-apiserver serves nothing before it has loaded its client CA certificates;
-/// fieldcache returns 503 until then.
+/// invalid token; fieldcache returns 503. kube-apiserver serves nothing before it has loaded its client CA
+/// certificates; fieldcache returns 503 until then.
 fn access_error_parts(error: &AccessError) -> Parts<'_> {
     match error {
         AccessError::Unauthorized(accepted) => {

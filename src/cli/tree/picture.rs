@@ -43,8 +43,8 @@ impl OwnerTree {
         // The uids of the objects below which their dependents are printed.
         let mut expanded: BTreeSet<&str> = BTreeSet::from([&*self.owner.uid]);
         let owned_by = |uid: &str| owned.get(uid).cloned().unwrap_or_default().into_iter().peekable();
-        // A stack for the depth-first walk: of each object on the path from the root, the dependents that are still to
-        // print, and the branches before their lines.
+        // A stack for the depth-first walk. For each object on the path from the root, it has the dependents that are
+        // still to print, and the branches before their lines.
         let mut open = vec![(owned_by(&self.owner.uid), String::new())];
         while let Some((remaining, before)) = open.last_mut() {
             let Some(index) = remaining.next() else {

@@ -85,8 +85,8 @@ impl<'c> CallerPermissions<'c> {
 /// The size of the steps in which memory is counted, in bytes.
 const STEP: u64 = 1 << 20;
 
-/// The memory of a response, as a multiple of the memory of its dependents. It is the sum of the dependents (1), the
-/// JSON document, which is up to twice as long (2), and the buffer of the document, which grows in steps (1).
+/// The memory of a response, as a multiple of the memory of its dependents. It is the sum of three parts: the
+/// dependents (1), the JSON document, which is up to twice as long (2), and the growth of its buffer (1).
 const HELD_TIMES: u64 = 4;
 
 /// The memory of a walk, which counts towards the limit of its user until the value is dropped.

@@ -1,4 +1,5 @@
-//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. The module `watch` writes the bookmarks.
+//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. The module `watch` writes the
+//! bookmarks.
 
 use tokio::time::Instant;
 

@@ -294,8 +294,8 @@ impl EventEncoder {
         }
     }
 
-    /// Whether the watch is quiet and sends no event for a change, because what it shows of the object before and after
-    /// the change differs only in the version. `transition` is the change as the selection sees it.
+    /// Whether the watch is quiet and sends no event for a change. This is the case if what it shows of the object
+    /// before and after the change differs only in the version. `transition` is the change as the selection sees it.
     pub(super) fn is_silent(&mut self, resource: &Resource, transition: &Transition, change: &Change) -> bool {
         let (true, Transition::Modified(after), Some(before)) = (self.is_quiet, transition, &change.before) else {
             return false;

@@ -32,8 +32,8 @@ use super::listen::{PING_INTERVAL, PING_TIMEOUT, ResponseBody};
 /// The maximum number of bytes that are read from the client at a time.
 const CHUNK: usize = 2 << 10;
 
-/// How long the client may take to close the connection after the server has sent Close. If the server closed it at
-/// once with unread bytes of the client, the connection would be reset, and the client might not see the Close frame.
+/// How long the client may take to close the connection after the server has sent Close. A connection that is closed
+/// with unread bytes of the client is reset, and then the client may not see the Close frame.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// The maximum number of bytes of the client that are read and dropped during [`CLOSE_TIME`].

@@ -435,7 +435,7 @@ impl<'p> Loss<'p> {
     }
 
     /// Whether a value that begins with the byte `first` is pruned as a whole. This is the case if only members of the
-    /// value are kept, and the value can have none, because it is not an object or a list.
+    /// value are kept, and the value is not an object or a list.
     fn is_of_all(self, first: Option<u8>) -> bool {
         self.named.is_some_and(Prune::keeps_named_only) && !matches!(first, Some(b'{' | b'['))
     }

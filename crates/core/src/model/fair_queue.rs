@@ -150,8 +150,8 @@ struct Usage {
 
 impl Usage {
     /// Updates the use when the first request of this user or tenant begins to wait. Idle time gives no credit, so the
-    /// use becomes at least `now`, the virtual time of the queue (for a tenant) or of the tenant (for a user). With
-    /// [`Places::UntilLeft`], a user or tenant with places is not idle, and is not changed.
+    /// use becomes at least `now`. This is the virtual time of the queue (for a tenant) or of the tenant (for a user).
+    /// With [`Places::UntilLeft`], a user or tenant with places is not idle, and is not changed.
     fn begin_waiting(&mut self, kind: Places, now: u64) {
         if kind != Places::UntilLeft || self.places == 0 {
             self.used = self.used.max(now);
@@ -515,7 +515,7 @@ impl<User: Flow> FairQueue<User> {
 
     /// Raises the virtual times at which idle tenants, and idle users of this user's tenant, start. The increase is the
     /// granted bytes, divided by the number of tenants or users who wait. So the virtual time advances as fast as the
-    /// waiting ones are served together, and users who come later delay a long request for a bounded time only.
+    /// waiting ones are served together. Users who come later delay a long request for a bounded time only.
     fn raise_levels(&mut self, user: &User, bytes: u64) {
         let share = |waiting: usize| bytes / (waiting as u64).max(1);
         self.now = self.now.saturating_add(share(self.order.len()));

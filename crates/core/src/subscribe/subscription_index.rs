@@ -206,8 +206,8 @@ impl StoredKeys {
     }
 }
 
-/// The approximate memory, in bytes, of one key of one subscription: the hash in [`StoredKeys`], an entry in a map that
-/// is half empty, and the allocation of the entry.
+/// The approximate memory, in bytes, of one key of one subscription. It consists of the hash in [`StoredKeys`], an
+/// entry in a map that is half empty, and the allocation of the entry.
 const PLACE_BYTES: usize = 104;
 
 /// The index of subscriptions. Each subscription is in one of the parts.
