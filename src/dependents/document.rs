@@ -23,7 +23,8 @@ pub struct DependentsDocument {
     pub kind: String,
     /// The owner.
     pub metadata: OwnerMetadata,
-    /// The dependents, those of the owner itself first, then their own dependents, and so on. Each object occurs once.
+    /// The dependents in levels: first the dependents of the owner itself, then the dependents of these, and so on.
+    /// Each object occurs once.
     #[serde(default)]
     pub dependents: Vec<Dependent>,
     /// Why dependents may be missing, if a limit was reached; absent if the result has all of them.
@@ -94,7 +95,7 @@ pub struct Dependent {
 }
 
 impl Dependent {
-    /// Memory of the dependent, in bytes.
+    /// Memory that the dependent takes, in bytes, with its texts.
     pub fn held_bytes(&self) -> usize {
         let Dependent { api_version, kind, namespace, name, uid, owners, creation_timestamp, status } = self;
         let ObjectStatus { ready, reason, phase } = status;
@@ -133,7 +134,7 @@ pub struct ObjectStatus {
 }
 
 impl ObjectStatus {
-    /// Whether nothing is known.
+    /// Whether all texts are empty.
     pub fn is_empty(&self) -> bool {
         *self == ObjectStatus::default()
     }

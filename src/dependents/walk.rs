@@ -1,9 +1,9 @@
 //! Walks from an owner to its dependents, level by level, over the indexes of owners of all stores.
 //!
-//! The index gives candidates: objects whose owners have the hash of a wanted uid. Each candidate is read, and counts
-//! only if it names the uid itself. An object occurs once, so cycles end. The limits below bound the work and the
-//! result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so the
-//! result is not of one point in time. No snapshot is held while the walk waits for its next turn.
+//! The index gives candidates: objects that have an owner with the hash of a wanted uid. Each candidate is read, and is
+//! a dependent only if it names the uid itself. An object occurs once, so cycles end. The limits below bound the work
+//! and the result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so
+//! the result is not of one point in time. No snapshot is held while the walk waits for its next turn.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::query::work::yield_to_others;
 use crate::registry::{LoadState, Resource};
 use crate::store::Object;
 
-/// The limits of a walk.
+/// The limits of a walk. A walk that reaches one ends, and [`FoundDependents::truncated`] names the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkOptions {
     /// The maximum number of dependents.
     pub dependents: usize,
-    /// The maximum number of levels; 1 finds only the dependents of the owner itself.
+    /// The maximum number of levels; 1 finds only the dependents of the owner itself, and is not reported as a limit.
     pub levels: usize,
     /// The maximum number of objects that are read. More can be read than are found, because an object with very many
     /// owners is a candidate for each owner.
     pub reads: usize,
-    /// The maximum number of candidates of all stores in one level, within what is searched.
+    /// The maximum number of candidates of all stores in one level. Only objects within [`SearchScope`] count.
     pub candidates: usize,
     /// The maximum memory of the dependents, in bytes.
     pub bytes: usize,
@@ -66,11 +66,11 @@ pub struct FoundDependents {
     pub truncated: Option<String>,
 }
 
-/// The end of a walk before all dependents are found.
+/// Why a walk ends before all dependents are found.
 enum Stop<E> {
-    /// A limit was reached, which the text names.
+    /// A limit was reached, which the text names. The result is incomplete.
     Limit(String),
-    /// There is no memory.
+    /// `hold` rejected the memory of the dependents. The walk fails.
     NoMemory(E),
 }
 
@@ -78,23 +78,25 @@ enum Stop<E> {
 struct Walk<'w, Hold> {
     stores: &'w [SearchedStore],
     options: WalkOptions,
-    /// Counts the memory that the dependents take so far, in bytes.
+    /// A function that is called with the memory that the dependents take so far, in bytes. Its error ends the walk.
     hold: Hold,
     /// The uids of the owner and of all dependents so far.
     known: HashSet<String>,
+    /// The dependents so far.
     found: Vec<Dependent>,
     /// The memory of `found` and `known`, in bytes.
     bytes: usize,
     /// The number of objects that were read.
     reads: usize,
+    /// The work of the current turn.
     meter: WorkMeter,
 }
 
-/// Finds the dependents of the object with this uid. The object itself need not exist. `hold` is called with the memory
-/// that the dependents take so far, in bytes.
+/// Finds the dependents of the object with the uid `owner`. The object itself need not exist. `hold` is called before
+/// each dependent is kept, with the memory in bytes that all dependents so far take.
 ///
 /// # Errors
-/// That of `hold`.
+/// The first error of `hold`.
 pub async fn walk<E>(
     stores: &[SearchedStore],
     owner: &str,
@@ -110,7 +112,8 @@ pub async fn walk<E>(
     };
     let mut dependents = walk.found;
     for dependent in &mut dependents {
-        // Owners outside of the tree are not shown, nor an object as the owner of itself.
+        // An owner that is not in the result, such as an object that the user may not list, must not be shown. An
+        // object is not shown as the owner of itself either.
         let uid = &dependent.uid;
         dependent.owners.retain(|reference| reference.uid != *uid && walk.known.contains(&reference.uid));
         dependent.owners.truncate(MOST_OWNERS_SHOWN);
@@ -119,16 +122,20 @@ pub async fn walk<E>(
 }
 
 impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
-    /// Finds the dependents of all levels.
+    /// Finds the dependents of all levels, and adds them to `found`.
+    ///
+    /// # Errors
+    /// A limit is reached, or `hold` fails. `found` keeps the dependents so far.
     async fn levels(&mut self, owner: &str) -> Result<(), Stop<E>> {
+        // The uids of the objects of one level, whose dependents are searched for.
         let mut level = BTreeSet::from([owner.to_owned()]);
         for _ in 0..self.options.levels {
             let mut candidates = 0;
             let begins = self.found.len();
             for index in 0..self.stores.len() {
                 let slots = self.candidates(index, &level, &mut candidates)?;
-                for some in slots.chunks(AT_ONCE) {
-                    for object in self.objects(index, some) {
+                for chunk in slots.chunks(AT_ONCE) {
+                    for object in self.objects(index, chunk) {
                         self.look_at(index, &object, &level).await?;
                     }
                     self.end_turn_if_over().await;
@@ -144,14 +151,18 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
             }
         }
         match self.options.levels {
-            // The caller wants no more.
+            // The caller wants only the dependents of the owner itself, so the result is complete.
             1 => Ok(()),
             levels => Err(Stop::Limit(format!("the result has the first {levels} levels"))),
         }
     }
 
-    /// The slots of the objects of a store that may have one of these owners. `sum`: the number of candidates in this
-    /// level so far.
+    /// The slots of the objects of the store with this index that may have one of the owners of `level`. Empty if the
+    /// store is not loaded. `sum` is the number of candidates of this level in all stores so far. The method adds its
+    /// candidates to `sum`.
+    ///
+    /// # Errors
+    /// The level has more candidates than the limit.
     fn candidates(&self, index: usize, level: &BTreeSet<String>, sum: &mut usize) -> Result<Vec<u32>, Stop<E>> {
         let SearchedStore { resource, scope } = &self.stores[index];
         let LoadState::Ready(snapshot) = resource.state.load_state() else { return Ok(Vec::new()) };
@@ -159,7 +170,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         if owners.is_empty() {
             return Ok(Vec::new());
         }
-        // Only these count, so that a limit reveals nothing of other namespaces.
+        // Only objects in the scope count towards the limit, so that it reveals nothing of other namespaces.
         let searched = match scope {
             SearchScope::All => None,
             SearchScope::Namespace(namespace) => match snapshot.postings().namespace(namespace) {
@@ -178,6 +189,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
                 }
             }
         }
+        // Objects with too many owners are not in the index, so each of them is a candidate for each owner.
         slots.extend(owners.unindexed().to_bitmap().into_iter().filter(is_searched));
         if slots.len() > room {
             return Err(Stop::Limit(format!("a level has more than {} candidates", self.options.candidates)));
@@ -186,7 +198,8 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         Ok(slots.into_iter().collect())
     }
 
-    /// The objects in these slots now, as far as they are searched.
+    /// The objects in these slots of the newest snapshot, if they are within the scope. A slot can be empty, or have
+    /// another object than when [`Walk::candidates`] found it.
     fn objects(&self, index: usize, slots: &[u32]) -> Vec<Object> {
         let SearchedStore { resource, scope } = &self.stores[index];
         count_work(slots.len() * BYTES_OF_A_LOOKUP);
@@ -198,7 +211,11 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         slots.iter().filter_map(|slot| snapshot.object(*slot)).filter(is_searched).cloned().collect()
     }
 
-    /// Reads a candidate, and adds it to the dependents if it has one of these owners and may be shown.
+    /// Reads the candidate `object` of the store with this index. Adds it to the dependents if one of its owners is in
+    /// `level`, it has a uid, and it is not in the result yet.
+    ///
+    /// # Errors
+    /// A limit is reached, or `hold` fails.
     async fn look_at(&mut self, index: usize, object: &Object, level: &BTreeSet<String>) -> Result<(), Stop<E>> {
         if self.reads == self.options.reads {
             return Err(Stop::Limit(format!("{} objects were read", self.options.reads)));
@@ -207,6 +224,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         wait_to_read(object.length()).await;
         count_work(object.length());
         let known = &self.known;
+        // `others`: the number of owners that are not in the result so far.
         let (mut is_owned, mut others) = (false, 0);
         let read = Candidate::read(&object.json(), |uid| {
             let is_of_level = level.contains(uid);
@@ -214,13 +232,13 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
             if is_of_level || known.contains(uid) {
                 return true;
             }
-            // An object of a later level can be an owner too.
+            // This owner may be found in a later level, so it is kept. `walk` removes the owners that are not found.
             others += 1;
             others <= MOST_OWNERS_SHOWN && uid.len() <= LONGEST_UID
         });
         self.end_turn_if_over().await;
         let Some(candidate) = read.filter(|candidate| is_owned && !candidate.uid.is_empty()) else { return Ok(()) };
-        // The same object can be served in two groups.
+        // The same object can be served in two API groups, so it may be in the result already.
         if self.known.contains(&candidate.uid) {
             return Ok(());
         }
@@ -242,7 +260,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
             creation_timestamp,
             status,
         };
-        // The uid is held twice, and a table and a level of the tree have places for it.
+        // `known` and the set of the next level each hold a copy of the uid.
         self.bytes += dependent.held_bytes() + 2 * (dependent.uid.len() + size_of::<String>());
         if self.bytes > self.options.bytes {
             let number = self.found.len();
@@ -256,7 +274,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         Ok(())
     }
 
-    /// Ends the turn if it has taken long.
+    /// Ends the turn of the user if it has taken its time, and waits for the next turn.
     async fn end_turn_if_over(&mut self) {
         if self.meter.is_over() {
             yield_to_others().await;
@@ -265,7 +283,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
     }
 }
 
-/// The order of the dependents of a level.
+/// The sort key of the dependents of one level.
 fn place(dependent: &Dependent) -> (&str, &str, &str, &str) {
     (&dependent.kind, &dependent.namespace, &dependent.name, &dependent.api_version)
 }
@@ -276,7 +294,8 @@ const AT_ONCE: usize = 64;
 /// The work of looking for the dependents of one owner in one store, in bytes of an object that could be read instead.
 const BYTES_OF_A_LOOKUP: usize = 64;
 
-/// The longest uid of an owner that is not known yet. An API server makes uids of 36 characters.
+/// The maximum length, in bytes, of the uid of an owner that is kept though it is not in the result yet. An API server
+/// makes uids of 36 characters.
 const LONGEST_UID: usize = 128;
 
 /// The maximum number of owners of one object that are kept during a walk.

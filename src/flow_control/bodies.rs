@@ -1,6 +1,6 @@
 //! Limits the number and the bytes of request bodies in memory, shared between users.
 //!
-//! Only bodies that are read whole are counted, not forwarded ones, which are streamed. A body counts until its
+//! Only bodies that are read as a whole are counted, not forwarded ones, which are streamed. A body counts until its
 //! response is created; bytes are counted as they arrive. [`crate::model::shares`] describes how much a user may
 //! hold.
 
@@ -14,7 +14,9 @@ use crate::model::shares::Shares;
 /// The limits of request bodies, and their usage.
 #[derive(Debug)]
 pub struct Bodies {
+    /// The number of bodies of each user.
     bodies: Arc<Shares<User>>,
+    /// The bytes of the bodies of each user.
     bytes: Arc<Shares<User>>,
 }
 
@@ -27,15 +29,17 @@ pub struct InMemory {
     pub bytes: u64,
 }
 
-/// The bytes that a user's bodies may have even if all others hold the maximum: far more than a Pod.
+/// The bytes that a user's bodies may have even if the bodies of all others hold the maximum: far more than a Pod has.
 const FIRST_BYTES: u64 = 256 << 10;
 
-/// Counts one body and its bytes until it is dropped.
+/// Counts one body and its bytes for its user until this value is dropped.
 #[derive(Debug)]
 pub struct BodyPlace {
     bodies: Arc<Bodies>,
     user: User,
+    /// The share for the bytes that have arrived.
     bytes: UserShare,
+    /// The share for the body itself.
     _body: UserShare,
 }
 
@@ -51,8 +55,8 @@ impl Bodies {
     /// # Errors
     /// 429 if the user has the maximum number of bodies in memory.
     pub fn enter(self: &Arc<Bodies>, user: &User) -> Result<BodyPlace, Limited> {
-        let places = self.bodies.take(user, 1).zip(self.bytes.take(user, 0));
-        let (body, bytes) = places.ok_or_else(|| self.limit_error(Limit::Bodies, user))?;
+        let shares = self.bodies.take(user, 1).zip(self.bytes.take(user, 0));
+        let (body, bytes) = shares.ok_or_else(|| self.limit_error(Limit::Bodies, user))?;
         Ok(BodyPlace { bodies: self.clone(), user: user.clone(), bytes, _body: body })
     }
 

@@ -33,8 +33,8 @@ use super::user::User;
 /// How long a connection may be open before the head of its first request has arrived.
 pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(30);
 
-/// How long a connection may be open before a request on it is authenticated. Anonymous health checks then open
-/// another one.
+/// How long a connection may be open before a request on it is authenticated. A connection that carries only anonymous
+/// health checks also ends then, and the next health check opens another one.
 pub(crate) const UNAUTHENTICATED: Duration = Duration::from_secs(30);
 
 /// How long a connection may be without a request in progress: kube-apiserver's idle timeout.
@@ -57,13 +57,14 @@ pub enum CloseReason {
     NoRequest,
     /// No request was authenticated in time.
     Unauthenticated,
-    /// All requests of a long time were rejected.
+    /// All requests for [`REJECTED`] were rejected.
     Rejected,
-    /// There was no request for a long time.
+    /// There was no request for [`IDLE`].
     Idle,
     /// The connection was not authenticated, and another one needed its place.
     Evicted,
-    /// The user of the connection had at least an equal part of the places, and another connection needed one.
+    /// The user of the connection had at least an equal part of the places, and another connection needed one. Also: no
+    /// place for authenticated connections was free for the user.
     UserShare,
 }
 
@@ -103,11 +104,13 @@ pub(crate) enum ConnectionDecision {
 /// The state of one connection.
 #[derive(Debug)]
 pub struct ConnectionState {
-    /// The user to whom unauthenticated requests of the connection count: the address.
+    /// The user for whom unauthenticated requests of the connection count: the address.
     user: User,
+    /// The address of the client; `None` without a socket.
     address: Option<IpAddr>,
+    /// When the connection was opened.
     opened: Instant,
-    /// The place in the table of connections.
+    /// The place in the table of connections; not set for requests without a socket.
     place: OnceLock<ConnectionHandle>,
     /// Whether a request was authenticated, or the server does not authenticate clients.
     is_authenticated: AtomicBool,
@@ -126,6 +129,7 @@ pub struct ConnectionState {
     evicted: Notify,
     /// Notified when the connection must end gracefully.
     displaced: Notify,
+    /// Whether [`ConnectionState::displace`] was called.
     is_displaced: AtomicBool,
 }
 
@@ -155,7 +159,7 @@ impl ConnectionState {
         }
     }
 
-    /// The user to whom unauthenticated requests count: the address of the client.
+    /// The user for whom unauthenticated requests count: the address of the client.
     pub fn user(&self) -> &User {
         &self.user
     }
@@ -170,11 +174,11 @@ impl ConnectionState {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// Records that a request on this connection was authenticated. With its first such request, the connection takes
-    /// one of the places for authenticated connections. `user` returns the user of this request.
+    /// Records that a request on this connection was authenticated. With its first authenticated request, the
+    /// connection takes one of the places for authenticated connections. `user` returns the user of this request.
     ///
     /// # Errors
-    /// 429 if this user has the maximum number of connections. The connection then ends.
+    /// 429 if no place is free for this user. The connection then ends.
     pub fn authenticate(&self, user: impl FnOnce() -> User) -> Result<(), Limited> {
         if self.is_authenticated() {
             return Ok(());
@@ -186,8 +190,9 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// Makes the connection of a front proxy, which carries one request only, count for the user of this request, and
-    /// no longer for its address. Called at most once, after [`ConnectionState::authenticate`].
+    /// Makes the connection of a front proxy count for `user`, and no longer for the address of the front proxy. For a
+    /// connection that carries only one request from now on, of this user. Called at most once, after
+    /// [`ConnectionState::authenticate`].
     pub(crate) fn count_for(&self, user: &User) {
         if let Some(place) = self.place.get() {
             place.reassign(user);
@@ -204,12 +209,12 @@ impl ConnectionState {
         self.pending.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the connection must end because its place is needed for another one.
+    /// Whether the connection must end because its place is needed for another one, or no place was free for its user.
     pub(crate) fn is_displaced(&self) -> bool {
         self.is_displaced.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection gracefully, because its place is needed for another one.
+    /// Ends the connection gracefully, because its place is needed for another one, or no place is free for its user.
     pub(crate) fn displace(&self) {
         self.is_displaced.store(true, Ordering::Relaxed);
         self.displaced.notify_one();
@@ -235,6 +240,7 @@ impl ConnectionState {
 
     /// Decides whether the connection may stay open at the time `now`: at least until when, or why it must end.
     pub(crate) fn decide(&self, now: Instant) -> ConnectionDecision {
+        // Close for `reason` when `deadline` has passed.
         let by = |deadline: Instant, reason| {
             if deadline <= now { ConnectionDecision::Close(reason) } else { ConnectionDecision::KeepUntil(deadline) }
         };
@@ -244,7 +250,7 @@ impl ConnectionState {
         if !self.is_authenticated() {
             return by(self.opened + UNAUTHENTICATED, CloseReason::Unauthenticated);
         }
-        // A connection does not end while a response is being sent. `IDLE` is only when this is decided again.
+        // A connection does not end while a response is being sent. After `IDLE`, this is only decided again.
         if self.responding.load(Ordering::Relaxed) > 0 {
             return ConnectionDecision::KeepUntil(now + IDLE);
         }
@@ -274,16 +280,16 @@ impl ConnectionState {
         }
     }
 
-    /// Waits until the grace period for the end of the connection is over, because the client may ignore GOAWAY.
-    /// It is [`SHORT_GRACE`], or otherwise [`GRACE`] and as long as requests are in progress. Called when the end was
-    /// announced.
+    /// Waits until the grace period for the end of the connection is over. Called when the end was announced, because a
+    /// client may ignore GOAWAY. The period is [`SHORT_GRACE`] if the connection is unauthenticated or displaced.
+    /// Otherwise it is [`GRACE`], and longer while requests are in progress.
     pub(crate) async fn wait_for_cut(&self) {
         let announced = Instant::now();
         let mut next = announced;
         loop {
             next += SHORT_GRACE;
             sleep_until(next).await;
-            // The place of a connection without authentication is needed too: there are few.
+            // The place of an unauthenticated connection counts as needed, because there are few places for these.
             let is_needed = !self.is_authenticated() || self.is_displaced();
             if is_needed || (self.is_idle() && next >= announced + GRACE) {
                 return;
@@ -311,14 +317,14 @@ impl GroupMember for ConnectionState {
     }
 }
 
-/// The state for requests that do not arrive over a connection.
+/// The state for requests that do not arrive over a connection: it counts as authenticated.
 impl Default for ConnectionState {
     fn default() -> ConnectionState {
         ConnectionState::for_user(User::default(), true)
     }
 }
 
-/// A request that waits for its response, until this is dropped.
+/// A request that waits for its response, until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingRequest(Arc<ConnectionState>);
 
@@ -344,7 +350,7 @@ impl Drop for PendingRequest {
     }
 }
 
-/// An accepted request whose response is being sent, until this is dropped.
+/// An accepted request whose response is being sent, until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenResponse(Arc<ConnectionState>);
 

@@ -23,8 +23,8 @@
 //!   its connection ends.
 //!
 //! A connection with requests of several users counts for the user of the first one. The connection of a front proxy,
-//! such as kube-apiserver, counts for the front proxy (`Access::connection_user`). A WebSocket carries one request. So it
-//! counts for the user of this request, and not for the address of the front proxy ([`ConnectionHandle::reassign`]).
+//! such as kube-apiserver, counts for the front proxy (`Access::connection_user`). A WebSocket carries one request. So
+//! it counts for the user of this request, and not for the address of the front proxy ([`ConnectionHandle::reassign`]).
 //!
 //! An authenticated connection that is closed for another one ends gracefully: GOAWAY over HTTP/2, after the response
 //! over HTTP/1.1, and 10 s later at the latest. An unauthenticated connection is closed at once.
@@ -49,23 +49,28 @@ use crate::model::shares::Shares;
 /// connections.
 pub const METRICS_CONNECTIONS: usize = 64;
 
-/// The divisor for the places of all unauthenticated connections, and of one address while half of the places are
-/// taken.
+/// The divisor of the maximum number of connections. All unauthenticated connections together have this part, and so
+/// has one address while half of the places are taken.
 const PART: usize = 4;
 
-/// The minimum of the maximum number of connections of an address.
+/// The limit for the connections of one address is at least this many, if the table has as many places.
 const LEAST_SHARE: usize = 4;
 
 /// The maximum memory of HTTP/2 requests that have arrived and are not processed yet, in bytes. In one poll of its
 /// connection, a client can send thousands of requests, with headers that take one byte each on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
-/// Limits of the memory of HTTP/2 requests that are not processed yet, in bytes. Above them, connections are not read
-/// until requests are processed, because each of these requests delays the next turn of all clients. The first one
-/// applies to unauthenticated connections and the second one to authenticated ones, both for the requests of all
-/// clients. The third one applies to the connections of one address, for its own requests.
+// Limits of the memory of HTTP/2 requests that are not processed yet, in bytes. Above them, connections are not read
+// until requests are processed, because each of these requests delays the next turn of all clients.
+
+/// Unauthenticated connections are not read while the unprocessed requests of all clients take more than this many
+/// bytes.
 const MOST_UNAUTHENTICATED_UNSTARTED: u64 = 4 << 20;
+
+/// Authenticated connections are not read while the unprocessed requests of all clients take more than this many bytes.
 const MOST_READ_UNSTARTED: u64 = 16 << 20;
+
+/// The connections of an address are not read while its unprocessed requests take more than this many bytes.
 const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
 
 /// The memory that the unprocessed requests of one address may take even if all others take the maximum, in bytes.
@@ -81,14 +86,17 @@ pub const MOST_HEADS: u64 = 64 << 20;
 /// new one, which is rejected instead.
 const MOST_CLOSING: usize = 64;
 
-/// The same for connections of addresses that have few ([`FEW`]). Otherwise addresses that open connections all the
-/// time would keep all other addresses out: hundreds are evicted until the tasks of these connections run.
+/// Like [`MOST_CLOSING`], for a new connection from an address that has few ([`FEW`]). Otherwise addresses that open
+/// connections all the time would keep all other addresses out. Hundreds of their connections are evicted before the
+/// tasks of these connections run.
 const MOST_CLOSING_FOR_FEW: usize = 8 * MOST_CLOSING;
 
-/// An address has few connections if it has at most one for so many of the address with most.
+/// An address has few connections if it has at most one for each [`FEW`] unauthenticated connections of the address
+/// with the most.
 const FEW: usize = 4;
 
-/// The maximum number of evicted connections that end gracefully. With more, the oldest of them is closed at once.
+/// The maximum number of evicted connections that end gracefully at the same time. With more, the oldest of them is
+/// closed at once.
 const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
 
 /// An IPv4 address, or a /64 network of IPv6: see [`origin_of`]. `None` for requests without a socket.
@@ -100,19 +108,23 @@ pub struct Connections {
     /// The maximum number of open connections.
     most: usize,
     table: Mutex<Table>,
-    /// Counters of rejections: see the methods with these names.
+    /// See [`Connections::rejections`].
     rejections: AtomicU64,
+    /// See [`Connections::rejections_by_address`].
     rejections_by_address: AtomicU64,
+    /// See [`Connections::rejections_by_user`].
     rejections_by_user: AtomicU64,
     /// The number of connections that the server closed, by reason.
     closed: [AtomicU64; CloseReason::ALL.len()],
     /// The memory of HTTP/2 requests that are not processed yet.
     streams: Arc<Shares<User>>,
+    /// See [`Connections::rejected_streams`].
     rejected_streams: AtomicU64,
     /// The memory of long heads.
     heads: Arc<Shares<User>>,
 }
 
+/// The open connections. Connections are numbered in the order in which they were opened.
 #[derive(Debug, Default)]
 struct Table {
     /// The number of the next connection.
@@ -125,7 +137,9 @@ struct Table {
     graceful: BTreeMap<u64, Arc<ConnectionState>>,
     /// The number of connections of each origin, without evicted ones.
     origins: HashMap<Origin, usize>,
+    /// The unauthenticated connections by origin, without evicted ones.
     unauthenticated: ConnectionGroups<Origin, ConnectionState>,
+    /// The authenticated connections by user, without evicted ones.
     authenticated: TenantConnections<ConnectionState>,
     /// The user of each authenticated connection, by number.
     users: HashMap<u64, User>,
@@ -133,7 +147,7 @@ struct Table {
     without_origin: BTreeSet<u64>,
 }
 
-/// Counts an open connection until it is dropped.
+/// Counts an open connection until this value is dropped.
 #[derive(Debug)]
 pub struct CountedConnection {
     connections: Arc<Connections>,
@@ -151,7 +165,7 @@ pub struct ConnectionHandle {
 
 impl ConnectionHandle {
     /// Makes the connection take a reserved place, because a request of this user was authenticated. Does nothing if
-    /// it has one already, or was evicted.
+    /// the connection has a reserved place already, or was evicted.
     ///
     /// # Errors
     /// 429 if no reserved place is free for the user. The connection then ends.
@@ -162,8 +176,9 @@ impl ConnectionHandle {
         }
     }
 
-    /// Makes an authenticated connection count for this user from now on, and no longer for its address. For a front
-    /// proxy's connection that carries the request of one user only. Does nothing if the connection was evicted.
+    /// Makes an authenticated connection count for this user from now on, and no longer for its address. Used for the
+    /// connection of a front proxy that carries the request of one user only. Does nothing if the connection was
+    /// evicted.
     pub(crate) fn reassign(&self, user: &User) {
         let Some(connections) = self.connections.upgrade() else { return };
         let mut table = connections.lock();
@@ -180,7 +195,8 @@ impl ConnectionHandle {
 }
 
 impl Table {
-    /// Decrements the number of connections of an origin, unless the connection with this number does not count.
+    /// Decrements the number of connections of an origin, unless the connection with this number does not count for its
+    /// origin.
     fn leave_origin(&mut self, origin: Origin, number: u64) {
         if self.without_origin.remove(&number) {
             return;
@@ -234,8 +250,8 @@ impl Connections {
         }
     }
 
-    /// Takes the share of a long head's memory, in bytes, until its request has a response. `user`: the address of
-    /// the client.
+    /// Counts `bytes` of memory for a long head of a request, until the share is dropped. The caller holds the share
+    /// until the request has a response. `user` is the address of the client.
     ///
     /// # Errors
     /// 429 if the long heads of this address hold the maximum.
@@ -256,8 +272,8 @@ impl Connections {
         self.heads.total()
     }
 
-    /// Takes the share of a request's memory, in bytes, that has arrived over HTTP/2 and is not processed yet.
-    /// `user`: the address of the client. `None`: the limit is reached, and the stream must be reset.
+    /// Counts `bytes` of memory for a request that has arrived over HTTP/2 and is not processed yet, until the share is
+    /// dropped. `user` is the address of the client. `None`: the limit is reached, and the stream must be reset.
     pub(crate) fn begin_stream(&self, user: &User, bytes: u64) -> Option<UserShare> {
         let share = self.streams.take(user, bytes);
         if share.is_none() {
@@ -266,8 +282,8 @@ impl Connections {
         share
     }
 
-    /// Whether a connection must not be read now, because too many requests are not processed yet. `user`: the
-    /// address of the client; `is_authenticated`: whether the connection is authenticated.
+    /// Whether a connection must not be read now, because too many requests are not processed yet. `user` is the
+    /// address of the client; `is_authenticated` states whether the connection is authenticated.
     pub(crate) fn must_pause(&self, user: &User, is_authenticated: bool) -> bool {
         let most = if is_authenticated { MOST_READ_UNSTARTED } else { MOST_UNAUTHENTICATED_UNSTARTED };
         let (all, of_user) = self.streams.total_and_amount_of(user);
@@ -297,6 +313,7 @@ impl Connections {
         // A new connection is authenticated only if the server does not authenticate clients.
         let is_trusted = state.is_authenticated();
         let mut table = self.lock();
+        // The connections that are not evicted.
         let live = table.open - table.evicted.len();
         let is_full =
             live >= self.most || (!is_trusted && table.unauthenticated.total() >= self.most_unauthenticated());
@@ -335,7 +352,7 @@ impl Connections {
     /// for it if necessary.
     fn promote(&self, place: &ConnectionHandle, user: &User) -> Result<(), Limited> {
         let mut table = self.lock();
-        // It has a reserved place, was evicted, or the server does not authenticate clients.
+        // The connection has a reserved place already, was evicted, or the server does not authenticate clients.
         if !table.unauthenticated.contains(&place.origin, place.number) {
             return Ok(());
         }
@@ -394,8 +411,8 @@ impl Connections {
         self.lock().authenticated.largest()
     }
 
-    /// The number of authenticated connections for each user if all users with a connection had equally many. For the
-    /// metric of this limit only. It bounds nobody: the rules divide places between tenants first.
+    /// The number of authenticated connections for each user if all users with a connection had equally many. This is
+    /// only for the metric of this limit. It is no bound, because the rules divide places between tenants first.
     pub fn equal_part(&self) -> usize {
         (self.most_authenticated() / self.lock().authenticated.users().max(1)).max(1)
     }
@@ -434,7 +451,7 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
-    /// The error for a request of a user for whom no reserved place is free. `own`: the number of the user's
+    /// The error for a request of a user for whom no reserved place is free. `own` is the number of the user's
     /// authenticated connections.
     fn user_limit_error(&self, user: &User, own: usize) -> Limited {
         let message = format!(

@@ -1,5 +1,5 @@
-//! Requests that never wait for a seat, as in kube-apiserver's API Priority and Fairness: probes, `/version`, and the
-//! Leases that nodes and the control plane renew to show that they are alive.
+//! Requests that do not wait for a seat, like exempt requests in kube-apiserver's API Priority and Fairness. These are
+//! probes, `/version`, and the Leases that nodes and the control plane renew to show that they are alive.
 //!
 //! All of them are small. Requests for Leases are exempt only for users of the control plane, because any other user
 //! could send very many.
@@ -18,8 +18,8 @@ const CONTROL_PLANE: [&str; 3] = ["system:kube-", "system:node:", "system:servic
 /// The longest query of an exempt probe, in bytes. Parsing a longer query is work that must wait for a seat.
 const LONGEST_QUERY: usize = 256;
 
-/// Whether a request never waits for a seat. `query_length`: in bytes; `user`: the authenticated user, `None` before
-/// authentication.
+/// Whether a request does not wait for a seat. `query_length` is in bytes. `user` is the authenticated user; `None`
+/// before authentication.
 pub fn is_exempt(path: &str, query_length: usize, user: Option<&User>) -> bool {
     let is_control_plane = || user.is_some_and(|user| CONTROL_PLANE.iter().any(|start| user.name().starts_with(start)));
     let is_probe = query_length <= LONGEST_QUERY && PATHS.contains(&path.trim_start_matches('/'));

@@ -20,7 +20,9 @@ const MOST_CANDIDATES: usize = 16;
 /// Connections by group. Connections are numbered in the order in which they were opened.
 #[derive(Debug)]
 pub(super) struct ConnectionGroups<Key, State> {
+    /// The number of connections of all groups.
     total: usize,
+    /// The connections of each group, by number. No group is empty.
     groups: HashMap<Key, BTreeMap<u64, Arc<State>>>,
     /// The groups in the order of their sizes. Of groups with equal size, the one with the oldest connection is last.
     /// An entry has the size, the number of the oldest connection, and the key.
@@ -83,9 +85,9 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.idle_of(key).or_else(|| self.groups.get(key)?.keys().next().copied())
     }
 
-    /// The connection to close of the largest group, with the key of the group: its oldest idle one, or else its
-    /// oldest. Of several largest groups, one with an idle connection comes first, and then the one with the oldest
-    /// connection. `None` if there are no connections.
+    /// The connection of the largest group to close, with the key of the group: the oldest idle connection of the
+    /// group, or else its oldest. Of several largest groups, a group with an idle connection is chosen, and otherwise
+    /// the group with the oldest connection. `None` if there are no connections.
     pub(super) fn first_of_largest(&self) -> Option<(Key, u64)> {
         let (most, _, first) = self.ranking.last()?;
         let mut equals = self.ranking.iter().rev().take_while(|(count, ..)| count == most).take(MOST_CANDIDATES);

@@ -12,11 +12,12 @@ pub(super) const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 /// The seconds after which a client may retry a rejected request, as in kube-apiserver's API Priority and Fairness.
 pub(super) const RETRY_AFTER: u64 = 1;
 
-/// When this many users have full queues, only one request of each further user may wait.
+/// When the waiting requests of all users are as many as the full queues of this number of users, only one request of
+/// each further user may wait.
 pub(super) const WAITING_USERS: usize = 16;
 
-/// The default number of seats for each processor. A seat is about a millisecond of work, so a round of all seats
-/// takes about this many milliseconds.
+/// The default number of seats for each processor. A seat is about a millisecond of work, so a round of all seats takes
+/// about this many milliseconds.
 const SEATS_PER_CORE: u64 = 16;
 
 /// The name of a limit.
@@ -40,7 +41,7 @@ pub enum Limit {
     Lists,
     /// Bytes of large lists in progress.
     ListBytes,
-    /// Bytes of watches that clients have not read.
+    /// Bytes of watches that clients have not read, and as many bytes of other responses.
     UnreadBytes,
     /// Request bodies in memory.
     Bodies,
@@ -106,8 +107,8 @@ impl Limit {
         }
     }
 
-    /// The command line option that sets the limit, or a limit of which this one is a part. For
-    /// [`Limit::UnstartedRequests`], which is fixed, it is that of connections.
+    /// The command line option that sets the limit, or the limit of which this one is a part.
+    /// [`Limit::UnstartedRequests`] is fixed, and returns the option of connections.
     pub fn flag(self) -> &'static str {
         match self {
             Limit::Connections

@@ -1,11 +1,12 @@
 //! Limits large lists in progress. Each holds a permit while it is sent; others wait in a queue.
 //!
-//! A list is large if its estimated response is over [`LARGE`]. A single object with such a response (with its
-//! indentation), and the initial event of a watch, count as large lists too. So does a single object if that much is
-//! read for its response, however short the response is, because reading takes as long. All other requests need no
-//! permit.
+//! A list is large if its estimated response is over [`LARGE`]. Other requests need no permit, except these:
 //!
-//! A permit is held until the body has been sent or dropped, so a slow client holds it for long.
+//! - a single object whose response, with its indentation, is over [`LARGE`]
+//! - a single object of which more than [`LARGE`] is read for a shorter response, because reading takes as long
+//! - an initial event of a watch, if its object is over [`LARGE`]
+//!
+//! A permit is held until the body has been sent or dropped, so a slow client holds the permit for a long time.
 //! [`crate::model::fair_queue`] decides who is next, and describes why this starves no user. A request that waits
 //! holds no snapshot. Permits bound memory; [`super::seats`] shares the time of the processors.
 
@@ -20,7 +21,7 @@ use crate::fair_semaphore::FairSemaphore;
 use crate::model::fair_queue::{Bounds, Cost, Scarce};
 use crate::model::quantity::Bytes;
 
-/// Responses up to this size need no permit, in bytes, because they are written within some milliseconds.
+/// Responses up to this size, in bytes, need no permit, because they are written within some milliseconds.
 pub const LARGE: u64 = 4 << 20;
 
 /// For each permit, this many lists of one user may wait before further ones are rejected.
@@ -41,14 +42,16 @@ pub struct InFlight {
     pub waiting: usize,
 }
 
-/// The permit of a large list. Dropping it returns it.
+/// The permit of a large list. It becomes free when the value is dropped.
 pub type ListPermit = fair_semaphore::Permit<User>;
 
 /// A large list that waits for its permit.
 #[derive(Debug)]
 pub struct QueuedList {
+    /// The permits of all lists.
     lists: Arc<FairSemaphore<User>>,
     user: User,
+    /// The place in the queue.
     waiting: fair_semaphore::QueuedPermit<User>,
 }
 
@@ -67,7 +70,7 @@ impl Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         Lists(Arc::new(FairSemaphore::new(Bounds {
             places: settings.lists as u64,
-            // A user without a large list never waits for the lists of others.
+            // The first large list of each user is not bounded, so that it does not wait for the lists of others.
             first_places: u64::MAX,
             bytes: settings.list_bytes.0,
             waiting,
@@ -75,14 +78,14 @@ impl Lists {
         })))
     }
 
-    /// Acquires a permit for a list, or joins the queue. `bytes`: the estimated length of its response.
+    /// Acquires a permit for a list, or joins the queue. `bytes` is the estimated length of the response.
     ///
     /// # Errors
     /// 429 if too many lists of this user wait already.
     pub fn acquire(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
         match self.0.acquire(user, Cost { places: 1, bytes }) {
             Err(scarce) => Err(limit_error(&self.0, user, scarce)),
-            Ok(fair_semaphore::Admission::Granted(place)) => Ok(ListAdmission::Granted(place)),
+            Ok(fair_semaphore::Admission::Granted(permit)) => Ok(ListAdmission::Granted(permit)),
             Ok(fair_semaphore::Admission::Queued(waiting)) => {
                 Ok(ListAdmission::Queued(QueuedList { lists: self.0.clone(), user: user.clone(), waiting }))
             }
@@ -109,7 +112,7 @@ impl QueuedList {
     }
 }
 
-/// The error of a list that cannot wait, or waited too long. `scarce`: which limit is reached.
+/// The error of a list that cannot wait, or waited too long. `scarce` states which limit is reached.
 fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.usage_of(user));
     let (limit, used) = match scarce {

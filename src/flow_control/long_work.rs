@@ -35,25 +35,26 @@ use super::user::User;
 use crate::fair_semaphore::{FairSemaphore, Permit};
 use crate::query::work::yield_to_others;
 
-/// Objects up to this size are read in a usual turn, in bytes. Reading a longer one takes up to 50 ms for each MB.
+/// Objects up to this size, in bytes, are read in a usual turn. To read a longer one takes up to 50 ms for each MB.
 pub const LONG: usize = 256 << 10;
 
-/// Work up to this size shares permits, in bytes of an object that is read. API servers accept no longer object in a
-/// request, so longer ones come from aggregated API servers, and the same work on a Table can be as much.
+/// Work up to this size has the permits `long`, and more work the permits `very_long` (`LongWorkPermits`). The unit is
+/// bytes of an object that is read. API servers accept no longer object in a request. So more work is on objects of
+/// aggregated API servers, or on Tables.
 pub const VERY_LONG: usize = 3 << 20;
 
 /// The work on an object, compared with reading it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectWork {
-    /// So many times as much.
+    /// This many times the work of reading the object once.
     Times(usize),
-    /// Perhaps very much, also for a short object, so it needs a long turn.
+    /// The work can be very much, also for a short object, so it needs a long turn.
     Costly,
 }
 
 impl ObjectWork {
-    /// The work for an object of this length, in bytes of an object that could be read instead. For costly work it is a
-    /// power of two, so that a turn for one object suffices for others of about its length.
+    /// The work for an object of this length, as the number of bytes that could be read in the same time. For costly
+    /// work it is a power of two. So a long turn for one object is enough for other objects of about the same length.
     pub fn bytes(self, length: usize) -> usize {
         match self {
             ObjectWork::Times(times) => length.saturating_mul(times),
@@ -65,7 +66,7 @@ impl ObjectWork {
     }
 }
 
-/// How long a granted permit stays valid until its worker uses it.
+/// How long a granted permit stays valid if its worker does not use it.
 const VALID: Duration = Duration::from_millis(100);
 
 /// The kind of turn that a thread currently works in.
@@ -82,12 +83,13 @@ enum Turn {
 }
 
 thread_local! {
+    /// The kind of turn that this thread works in.
     static TURN: Cell<Turn> = const { Cell::new(Turn::None) };
-    /// See [`count_work`].
+    /// The work that [`count_work`] has counted for this thread.
     static COUNTED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts work of this thread, in bytes of an object that could be read instead.
+/// Counts work of this thread, as the number of bytes of an object that could be read in the same time.
 pub fn count_work(bytes: usize) {
     COUNTED.set(COUNTED.get().wrapping_add(bytes));
 }
@@ -95,17 +97,18 @@ pub fn count_work(bytes: usize) {
 /// The work after which a loop ends its turn, in bytes of objects that are read: about 2 ms.
 pub const WORK_OF_A_TURN: usize = 1 << 20;
 
-/// The time after which a loop ends its turn, whatever it has counted. Work that costs more than it counts would
-/// otherwise keep a thread from other requests for long. Usual turns are far from it also on a busy machine, because a
-/// response whose first turn ends early is compressed, however short it is.
+/// The time after which a loop ends its turn, whatever it has counted. Work that takes longer than it counts for would
+/// otherwise keep a thread from other requests. Usual turns must stay far below this time, also on a busy machine: a
+/// response whose first turn ends early is compressed, however short the response is.
 const MOST_TIME: Duration = Duration::from_millis(200);
 
 /// Measures the work of a loop, which ends its turn after a bounded amount. The loop and the code that it calls count
 /// their work with [`count_work`], so the layers between them do not know of it.
 #[derive(Debug)]
 pub struct WorkMeter {
-    /// The count when the loop began.
+    /// The value of `COUNTED` when the loop began.
     start: usize,
+    /// When the loop began.
     began: Instant,
 }
 
@@ -136,7 +139,7 @@ impl Drop for Restore {
 }
 
 /// Whether the current turn may read an object of this many bytes. If false, the caller must end its turn without
-/// reading. Its next turn is then a long one, which may read an object of this size.
+/// reading the object. Its next turn is then a long one, which may read an object of this size.
 pub fn may_read(bytes: usize) -> bool {
     match TURN.get() {
         _ if bytes <= LONG => true,
@@ -149,20 +152,20 @@ pub fn may_read(bytes: usize) -> bool {
     }
 }
 
-/// Ends turns until the current one may read an object of this many bytes: see [`may_read`].
+/// Ends turns until the current turn may read an object of this many bytes: see [`may_read`].
 pub async fn wait_to_read(bytes: usize) {
     while !may_read(bytes) {
         yield_to_others().await;
     }
 }
 
-/// Runs the work of a usual turn. Also returns the bytes for which the next turn must be a long one; `None`: the next
-/// turn is a usual one.
+/// Runs the work of a usual turn, and returns its result. Also returns the bytes for which the next turn must be a long
+/// one; `None` if the next turn is a usual one.
 pub fn run_usual<Done>(work: impl FnOnce() -> Done) -> (Done, Option<usize>) {
     run_as(Turn::Usual, work)
 }
 
-/// Runs work in a turn of this kind. Returns as [`run_usual`] does.
+/// Runs work in a turn of this kind. Returns the same as [`run_usual`].
 fn run_as<Done>(turn: Turn, work: impl FnOnce() -> Done) -> (Done, Option<usize>) {
     let restore = Restore(TURN.replace(turn));
     let done = work();
@@ -174,9 +177,9 @@ fn run_as<Done>(turn: Turn, work: impl FnOnce() -> Done) -> (Done, Option<usize>
     (done, wanted)
 }
 
-/// Runs the work of a long turn for objects of up to `bytes`, and then returns the permit. `permit`: `None` if no permit
-/// is needed (see [`NextTurn::poll_permit`]); the work then blocks the current thread of the runtime. Returns as
-/// [`run_usual`] does.
+/// Runs the work of a long turn for objects of up to `bytes`, and then releases the permit. `permit` is `None` if no
+/// permit is needed (see [`NextTurn::poll_permit`]); the work then blocks the current thread of the runtime. Returns
+/// the same as [`run_usual`].
 pub(super) fn run_long<Done>(
     bytes: usize,
     permit: Option<Permit<User>>,
@@ -186,6 +189,7 @@ pub(super) fn run_long<Done>(
     let run = || run_as(Turn::Long(bytes), work);
     let done = if permit.is_some() { block_in_place(run) } else { run() };
     if let Some(permit) = permit {
+        // The permit counts for `bytes` in advance. Only more work is charged.
         permit.charge((meter.work() as u64).saturating_sub(bytes as u64));
     }
     done
@@ -194,9 +198,9 @@ pub(super) fn run_long<Done>(
 /// The permits for long work.
 #[derive(Debug)]
 pub(super) struct LongWorkPermits {
-    /// For work up to [`VERY_LONG`]: one for each processor.
+    /// Permits for work up to [`VERY_LONG`]: one for each processor.
     long: Arc<FairSemaphore<User>>,
-    /// For more work: one for two processors.
+    /// Permits for more work: one for each two processors.
     very_long: Arc<FairSemaphore<User>>,
 }
 
@@ -229,10 +233,10 @@ pub(super) struct QueuedLongTurn {
     task: AbortHandle,
 }
 
-/// The state of a request for a permit, shared by the worker and the task that waits.
+/// The state of a request for a permit, shared by the worker and the task that waits for the permit.
 #[derive(Debug)]
 enum Slot {
-    /// The permit is not granted yet. The waker is the worker's.
+    /// The permit is not granted yet. The waker wakes the worker.
     Waiting(Waker),
     /// The permit is granted, and the worker has not taken it.
     Granted(Permit<User>),
@@ -240,7 +244,8 @@ enum Slot {
     Expired,
 }
 
-/// Locks a slot. Each change of a slot is one assignment, so a panic elsewhere cannot leave it incomplete.
+/// Locks a slot, also if a thread panicked while it held the lock. Each change of a slot is one assignment, so a panic
+/// cannot leave it incomplete.
 fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -250,11 +255,11 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 pub(super) enum NextTurn {
     /// A usual turn.
     Usual,
-    /// A long turn for this many bytes, with the request for its permit once the worker has made one.
+    /// A long turn for this many bytes, and the request for its permit; `None` before the worker has requested it.
     Long(usize, Option<Box<QueuedLongTurn>>),
 }
 
-/// The bytes for which a permit counts that its worker did not use: work on so many takes about [`VALID`].
+/// The bytes for which a permit counts that its worker did not use. Work on this many bytes takes about [`VALID`].
 const UNUSED: u64 = 2 << 20;
 
 impl NextTurn {
@@ -299,15 +304,15 @@ impl NextTurn {
 }
 
 impl QueuedLongTurn {
-    /// Requests a permit. Starts a task that waits for it, and returns it if the worker does not take it within
-    /// [`VALID`].
+    /// Requests a permit. Starts a task that waits for the permit. The task releases the permit if the worker does not
+    /// take it within [`VALID`].
     #[expect(clippy::disallowed_methods, reason = "the task ends with the worker or within VALID")]
     fn new(bytes: usize, permits: Arc<FairSemaphore<User>>, user: User, waker: Waker) -> QueuedLongTurn {
         let bytes = bytes as u64;
         let slot = Arc::new(Mutex::new(Slot::Waiting(waker)));
         let granted = slot.clone();
         let task = tokio::spawn(async move {
-            // Always a permit, because any number of requests may wait for one.
+            // `None` does not occur, because any number of requests may wait for a permit.
             let Some(permit) = permits.acquire_for(&user, bytes).await else { return };
             let before = std::mem::replace(&mut *lock(&granted), Slot::Granted(permit));
             if let Slot::Waiting(waker) = before {

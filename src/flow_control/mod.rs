@@ -62,8 +62,8 @@ use self::watches::Watches;
 /// The approximate memory of a request that waits for authentication or authorization, in bytes.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// The bytes that the waiting requests of a user may hold even if all others hold the maximum: one request with a
-/// usual path and usual headers.
+/// The memory, in bytes, that the waiting requests of a user may take even if all others take the maximum: enough for
+/// one request with a usual path and usual headers.
 const FIRST_HEAD: u64 = 2 * HEAD_BYTES;
 
 /// The number of copies of a path while its request waits: in the request, its attributes, the review, and keys of
@@ -74,14 +74,14 @@ const COPIES_OF_PATH: u64 = 12;
 /// doubling, and the objects that hold both strings.
 const FIELD_BYTES: usize = 256;
 
-/// The bytes that the headers of most requests take at most. Bytes above it are counted until the request has a
-/// response.
+/// The memory, in bytes, that the headers of most requests do not exceed. Memory above it is counted until the request
+/// has a response, not only until it is authorized.
 const USUAL_HEADERS: u64 = 8 << 10;
 
-/// The share of the memory of a request's head, in two parts.
+/// Counts the memory of a request's head for its user, in two parts.
 #[derive(Debug)]
 pub struct HeadShare {
-    /// Counts until the request is authorized.
+    /// Counts until the request is authorized; `None` after that.
     until_authorized: Option<UserShare>,
     /// Counts until the request has a response. `None` for usual headers.
     _until_answered: Option<UserShare>,
@@ -111,7 +111,7 @@ pub struct Limits {
     unread: Arc<Unread>,
     bodies: Arc<Bodies>,
     /// Memory of requests that wait for authentication and authorization: at most `--max-body-bytes`, in addition to
-    /// that of bodies.
+    /// the memory of bodies.
     heads: Arc<Shares<User>>,
     /// The number of requests that each limit rejected, for limits that do not count them themselves.
     rejected: [AtomicU64; Limit::ALL.len()],
@@ -163,7 +163,7 @@ impl Limits {
         &self.unread
     }
 
-    /// Takes the share of the memory of a request's head, while the request waits for authentication and authorization.
+    /// Counts the memory of a request's head while the request waits for authentication and authorization.
     ///
     /// - `user`: the address of the client, if the user is not known yet
     /// - `path`: the length of the path and the query, in bytes
@@ -173,12 +173,13 @@ impl Limits {
     /// 429 if the waiting requests of this user hold the maximum.
     pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<HeadShare, Limited> {
         let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
-        let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
+        let until_authorized = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
         let until_answered = if long > 0 { Some(self.take_head(user, long)?) } else { None };
-        Ok(HeadShare { until_authorized: Some(until_admitted), _until_answered: until_answered })
+        Ok(HeadShare { until_authorized: Some(until_authorized), _until_answered: until_answered })
     }
 
-    /// Takes a share of the memory for heads of requests, which all together is `--max-body-bytes`. Counts a rejection.
+    /// Takes a share of the memory for heads of requests. The heads of all users together may take `--max-body-bytes`.
+    /// A rejection is counted for the metrics.
     ///
     /// # Errors
     /// 429 if the waiting requests of this user hold the maximum.

@@ -9,16 +9,16 @@
 //! of one user ([`crate::model::user_name::tenant`]).
 //!
 //! # What a seat is
-//! A task works between two awaits. While it waits for a client, the source or an API server, it costs nothing. So a
-//! request does not hold a seat. A seat is taken for one *turn* of work. Examples are one poll of a handler, one piece
-//! of a body, one batch of initial events, and one step of a TLS handshake. If a client stops reading, its body is not
-//! polled and takes no seat. Seats are never released, so they cannot leak or deadlock.
+//! A task works between two awaits. While it waits for a client, the source or an API server, it uses no processor. So
+//! a request does not hold a seat. A seat is taken for one *turn* of work. Examples are one poll of a handler, one
+//! piece of a body, one batch of initial events, and one step of a TLS handshake. If a client stops reading, its body
+//! is not polled and takes no seat. Seats are never released, so they cannot leak or deadlock.
 //!
-//! Seats are granted in rounds. While seats of a round are free, taking a turn costs one atomic addition. The first
+//! Seats are granted in rounds. While seats of a round are free, a turn is taken by one atomic addition. The first
 //! turn that finds no free seat waits in the [`FairQueue`], and starts the task that ends the round. This task first
 //! yields [`EVENT_INTERVAL`] times, which is how many tasks the runtime polls before it checks its sockets. By then,
-//! all tasks that were runnable have been polled, and so have those of requests that have just arrived. They took part
-//! in the round, or wait in the fair queue. Then the round ends, and the seats of the next round are
+//! all tasks that were runnable have been polled, and the tasks of requests that have just arrived too. These requests
+//! took part in the round, or wait in the fair queue. Then the round ends, and the seats of the next round are
 //! granted to the waiting users fairly. So a user waits about one round, however many requests another user has in
 //! progress. The threads of the runtime are never idle while requests wait, because the task that ends rounds is
 //! runnable as long as requests wait.
@@ -62,7 +62,7 @@ use crate::query::work::yield_to_others;
 /// The number of units of a seat.
 const UNITS_PER_SEAT: u64 = 8;
 
-/// The duration of a unit of work. Smaller pieces of work are charged once they amount to a unit.
+/// The duration of a unit of work. Shorter pieces of work are charged when they add up to a unit.
 pub const UNIT_TIME: Duration = Duration::from_micros(125);
 
 /// For each seat, this many requests of one user may wait before further ones are rejected. With two processors, it
@@ -92,9 +92,12 @@ pub struct Seats {
     long: LongWorkPermits,
 }
 
+/// The state of waiting requests, and of rounds.
 #[derive(Debug)]
 struct Shared {
+    /// Decides which waiting requests get the seats of the next round.
     queue: FairQueue<User>,
+    /// The ticket of the next request that waits.
     next_ticket: Ticket,
     /// The tasks of waiting requests, until they use their turn.
     sleeping: HashMap<Ticket, Sleeper>,
@@ -117,12 +120,12 @@ struct Sleeper {
 enum Claim {
     /// The first turn of a request, which is rejected if the queue is full.
     Arrives,
-    /// A further turn, which is never rejected.
+    /// A further turn of a request, which cannot be rejected.
     Continues,
 }
 
 impl Seats {
-    /// This number of seats, which are all free.
+    /// Seats for a server, all of them free. `most` is the number of seats of a round (`--max-seats`).
     pub fn new(most: u64) -> Seats {
         let waiting = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(WAITING_FOR_EACH_SEAT);
         let most = most.saturating_mul(UNITS_PER_SEAT).min(CLOSED - 1);
@@ -138,7 +141,7 @@ impl Seats {
         Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0, next: NextTurn::Usual, permit: None }
     }
 
-    /// Waits for a turn of a request in progress, which is never rejected. Returns a worker that has the turn.
+    /// Waits for a turn of a request in progress, which cannot be rejected. Returns a worker that has the turn.
     pub async fn wait_for_turn(self: &Arc<Seats>, user: &User) -> Worker {
         let mut worker = self.worker(user);
         poll_fn(|context| worker.poll_turn(context)).await;
@@ -156,18 +159,18 @@ impl Seats {
         self.lock().queue.waiting() + self.long.waiting()
     }
 
-    /// The cost of a turn that had to wait, which is charged in advance: a seat.
+    /// The cost that is charged in advance for a turn that had to wait: one seat.
     fn turn_cost(&self) -> Cost {
         Cost { places: UNITS_PER_SEAT.min(self.most), bytes: 0 }
     }
 
-    /// Takes a unit of the round. Returns whether it was free.
+    /// Takes a unit of the round. Returns false if no unit is free.
     fn try_take_unit(&self) -> bool {
         self.taken.fetch_add(1, Ordering::Relaxed) < self.most
     }
 
-    /// Charges the round with units of work that is done. Charges the user too, if requests wait or the work took at
-    /// least a seat.
+    /// Charges the current round with the units of work that is done. Charges the user too, if requests wait or the
+    /// work took at least a seat.
     fn charge(&self, user: &User, units: u64) {
         // The limit prevents an overflow into `CLOSED`; no work takes as long.
         let before = self.taken.fetch_add(units.min(CLOSED >> 8), Ordering::Relaxed);
@@ -188,7 +191,8 @@ impl Seats {
         let closed = if is_waiting { CLOSED } else { 0 };
         self.taken.store(shared.queue.places() | closed, Ordering::Relaxed);
         shared.is_ending = is_waiting;
-        // The runtime polls the task that was woken last before the others. So that of the first turn is woken last.
+        // The runtime polls the task that was woken last before the others. So the task with the first turn is woken
+        // last.
         let first = granted.first().copied();
         for ticket in granted.into_iter().skip(1).chain(first) {
             if let Some(sleeper) = shared.sleeping.get_mut(&ticket) {
@@ -211,7 +215,8 @@ impl Seats {
         }
     }
 
-    /// Starts the task that ends rounds as long as requests wait, each after all runnable tasks have been polled.
+    /// Starts the task that ends rounds as long as requests wait. It ends a round when all runnable tasks have been
+    /// polled.
     #[expect(clippy::disallowed_methods, reason = "the task that ends rounds lives only while requests wait")]
     fn start_ending_rounds(self: &Arc<Seats>) {
         if Handle::try_current().is_err() {
@@ -232,8 +237,8 @@ impl Seats {
         });
     }
 
-    /// Waits until the current turn of the caller may read an object of this many bytes: see [`long_work`]. `user`:
-    /// for the error.
+    /// Waits until the current turn of the caller may read an object of this many bytes: see [`long_work`]. `user` is
+    /// named in the error.
     ///
     /// # Errors
     /// 429 if the long turn is not granted in time.
@@ -241,7 +246,7 @@ impl Seats {
         if long_work::may_read(bytes) {
             return Ok(());
         }
-        // In a box, because almost no request waits, and otherwise all would reserve memory for it.
+        // In a box, because almost no request waits. Otherwise all requests would reserve memory for this future.
         let waiting = Box::pin(timeout(QUEUE_PATIENCE, long_work::wait_to_read(bytes)));
         waiting.await.map_err(|_| self.no_long_turn(user))
     }
@@ -257,8 +262,8 @@ impl Seats {
         Limited { limit: Limit::Seats, message, retry_after: Some(RETRY_AFTER) }
     }
 
-    /// Locks the shared state. A panic elsewhere cannot leave it incomplete, because every change of it is one call of
-    /// `FairQueue`.
+    /// Locks the shared state, also if a thread panicked while it held the lock. Every change is one call of
+    /// `FairQueue`, so a panic elsewhere cannot leave the state incomplete.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -280,13 +285,14 @@ fn units_of(work: Duration) -> u64 {
     u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Work that is not charged yet, because its pieces are too short for a turn each. A turn takes the work
-/// ([`Self::take`]) and is charged for it. The rest is charged when this is dropped, also if a client ends its
-/// request before a turn is due.
+/// Work that is not charged yet, because its pieces are too short for a turn each. The next turn takes over the work
+/// ([`Self::take`]) and charges it. Work that no turn has taken over is charged when this value is dropped, also if a
+/// client ends its request before a turn is due.
 #[derive(Debug)]
 pub struct UnchargedWork {
     seats: Arc<Seats>,
     user: User,
+    /// The time of the work.
     time: Duration,
     /// The bytes for which the next turn must be a long one; `None` for a usual turn.
     long_bytes: Option<usize>,
@@ -303,7 +309,7 @@ impl UnchargedWork {
         self.time += time;
     }
 
-    /// Whether a turn must be taken now: the work amounts to a unit, or needs a long turn.
+    /// Whether a turn must be taken now: the work so far adds up to a unit, or the next work needs a long turn.
     pub fn is_due(&self) -> bool {
         self.long_bytes.is_some() || self.time >= UNIT_TIME
     }
@@ -340,7 +346,7 @@ impl Drop for UnchargedWork {
     }
 }
 
-/// Does the work of a user, turn by turn. Dropping it leaves the queue.
+/// Does the work of a user, turn by turn. When the value is dropped, it leaves the queue.
 #[derive(Debug)]
 pub struct Worker {
     seats: Arc<Seats>,
@@ -349,6 +355,7 @@ pub struct Worker {
     ticket: Option<Ticket>,
     /// The units that were taken in advance for the next turn; 0 if the worker has no turn.
     paid: u64,
+    /// The kind of the next turn.
     next: NextTurn,
     /// The permit for the next turn, if it is a long one.
     permit: Option<Permit<User>>,
@@ -364,7 +371,7 @@ impl Worker {
             self.paid = 1;
             return Ok(());
         }
-        // In a box, because almost no request waits, and otherwise all would reserve memory for it.
+        // In a box, because almost no request waits. Otherwise all requests would reserve memory for this future.
         Box::pin(self.arrive_late()).await
     }
 
@@ -389,7 +396,7 @@ impl Worker {
     /// as soon as it is granted.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.paid == 0 {
-            // Never an error, because only first turns are rejected.
+            // This is no error, because only first turns can be rejected.
             let _ = ready!(self.poll_seat(context, Claim::Continues));
         }
         if let NextTurn::Long(bytes, queued) = &mut self.next {
@@ -411,7 +418,7 @@ impl Worker {
         self.work_and_settle(Duration::ZERO, work)
     }
 
-    /// Like [`Worker::work`], and also charges earlier work: `unpaid`.
+    /// Like [`Worker::work`], and also charges `unpaid`, the time of earlier work outside of turns.
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
         let (done, long_bytes) = match std::mem::replace(&mut self.next, NextTurn::Usual) {
@@ -429,7 +436,8 @@ impl Worker {
         done
     }
 
-    /// Does all of this work. Its first poll uses the turn that the worker has; each further poll takes one turn.
+    /// Runs the future `work` to its end. The first poll uses the turn that the worker has; each further poll waits for
+    /// a turn.
     pub async fn work_through<Work: Future>(&mut self, work: Work) -> Work::Output {
         let mut work = pin!(work);
         let mut has_turn = true;
@@ -442,11 +450,11 @@ impl Worker {
         .await
     }
 
-    /// Ready when the worker has a seat: `paid` is then set. If none is free, joins the queue, and the task is woken
-    /// when its turn is granted. `claim`: whether the turn can be rejected.
+    /// Ready when the worker has a turn: `paid` is then set. If no unit is free, the worker joins the queue, and the
+    /// task is woken when its turn is granted. `claim` states whether the turn can be rejected.
     ///
     /// # Errors
-    /// 429 for the first turn of a request whose queue is full.
+    /// 429 for the first turn of a request, if the queue of its user is full.
     fn poll_seat(&mut self, context: &mut Context<'_>, mut claim: Claim) -> Poll<Result<(), Limited>> {
         if let Some(ticket) = self.ticket {
             let mut shared = self.seats.lock();

@@ -3,8 +3,8 @@
 //! The rules are max-min fairness between tenants, and then between the users of each:
 //!
 //! - A tenant with fewer connections than the equal part always gets a place, from the tenant with the most.
-//! - Within its tenant, so does a user, from the user with the most.
-//! - Otherwise, an idle connection of the same user makes room.
+//! - Within a tenant, a user with fewer connections than the equal part gets a place from the user with the most.
+//! - Otherwise, an idle connection of the same user is closed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::model::flow::Flow;
 /// Connections of users, and of their tenants.
 #[derive(Debug)]
 pub(super) struct TenantConnections<State> {
+    /// The connections of each tenant.
     tenants: ConnectionGroups<User, State>,
-    /// The users of each tenant that has a connection.
+    /// For each tenant with a connection, the connections of each of its users.
     users: HashMap<User, ConnectionGroups<User, State>>,
 }
 
@@ -69,10 +70,11 @@ impl<State: GroupMember> TenantConnections<State> {
         removed
     }
 
-    /// The connection to close for a new one of this user, with its user; `None` if there is none.
+    /// The connection to close for a new connection of `user`, with the user of that connection. `None` if none may be
+    /// closed, so that the new connection must be rejected.
     pub(super) fn victim_for(&self, user: &User) -> Option<(User, u64)> {
         let tenant = user.tenant();
-        // After the exchange, the tenant that loses a connection must still have at least as many as this one.
+        // After the exchange, the tenant that loses a connection must still have at least as many as this tenant.
         if self.tenants.largest() > self.tenants.count(&tenant) + 1 {
             let (largest, _) = self.tenants.first_of_largest()?;
             return self.users.get(&largest)?.first_of_largest();

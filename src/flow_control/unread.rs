@@ -39,19 +39,21 @@ use super::user::{User, UserShare};
 use crate::model::quantity;
 use crate::model::shares::Shares;
 
-/// From this number of unread bytes on, a watch creates no further piece. It is small, because users have many watches.
+/// A watch creates no further piece while at least this many bytes of it are unread. It is small, because users have
+/// many watches.
 const WATCH_AHEAD: u64 = 64 << 10;
 
-/// From this number of unread bytes on, any other response creates no further piece. It is two pieces, so that one is
-/// created while the other one is sent.
+/// A response other than a watch creates no further piece while at least this many bytes of it are unread. This is the
+/// length of two pieces, so that one is created while the other one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
 
-/// The divisor for the unread bytes that the watches of one user may have while all other watches must wait. With the
-/// default of `--max-unread-bytes`, it is 4 MiB. It applies as long as all watches hold less than twice the bound.
+/// The divisor of `--max-unread-bytes` for the unread bytes that the watches of one user may have while all other
+/// watches must wait. With the default, these are 4 MiB. This applies as long as all watches hold less than twice the
+/// bound.
 const FIRST: u64 = 64;
 
-/// The most bytes that a streamed response other than a watch holds: [`LIST_AHEAD`], and the piece that is being
-/// created.
+/// The maximum number of bytes that a streamed response other than a watch holds: [`LIST_AHEAD`], and the piece that is
+/// being created.
 pub const STREAMED: u64 = LIST_AHEAD + (64 << 10);
 
 /// The memory of a response besides its body, in bytes: its stream, its task and its head.
@@ -69,13 +71,15 @@ pub struct Unread {
     watches: AtomicU64,
     /// Unread bytes of all responses.
     total: AtomicU64,
-    /// Unread bytes of watches that must end, but have not ended. They are also part of `watches` and `total`.
+    /// Unread bytes of watches that must end, but have not ended yet. They are also part of `watches` and `total`.
     ending: AtomicU64,
-    /// The number of pieces that were read. It is the clock that measures the progress of clients.
+    /// The number of pieces that clients have read. It is the clock that measures the progress of clients.
     taken: AtomicU64,
-    /// The number of watches that were ended.
+    /// The number of watches that were ended because of the bound.
     ended: AtomicU64,
+    /// The responses with unread bytes.
     table: Mutex<ResponseTable>,
+    /// The users with watches.
     users: Mutex<Users>,
     /// Whether watches wait until enough bytes are free.
     is_awaited: AtomicBool,
@@ -91,6 +95,7 @@ pub struct Unread {
 /// The users that have watches.
 #[derive(Debug, Default)]
 struct Users {
+    /// The counters of each user, as long as the user has a watch.
     known: HashMap<User, Weak<UserUnread>>,
     /// When `known` has this many users, users without watches are removed from it.
     most: usize,
@@ -108,11 +113,13 @@ struct UserUnread {
 }
 
 impl UserUnread {
+    /// Locks the tasks that wait.
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers the task of a watch, which [`UserUnread::wake`] wakes. `meter`: the number of its meter.
+    /// Registers the task of a watch, which [`UserUnread::wake`] wakes. `meter` is the number of the meter of the
+    /// watch.
     fn register(&self, meter: u64, waker: Waker) {
         self.lock().insert(meter, waker);
         self.is_awaited.store(true, Ordering::SeqCst);
@@ -136,6 +143,7 @@ impl UserUnread {
 struct ResponseTable {
     /// The number of the next response.
     next: u64,
+    /// The responses by number.
     known: HashMap<u64, Weak<UnreadResponse>>,
 }
 
@@ -146,13 +154,14 @@ pub struct Meter {
     user: User,
     /// The watches of the user; `None` if the response is not a watch.
     watches: Option<Arc<UserUnread>>,
+    /// The number of the meter, under which its task is registered in `watches`.
     number: u64,
-    /// [`WATCH_AHEAD`] or [`LIST_AHEAD`].
+    /// The number of unread bytes from which on the body waits: [`WATCH_AHEAD`] or [`LIST_AHEAD`].
     ahead: u64,
     is_watch: bool,
     /// Whether the task of the watch may be registered in `watches`.
     has_waited: AtomicBool,
-    /// Set when the first bytes are counted.
+    /// The response; `None` until its first bytes are counted.
     response: Option<Arc<UnreadResponse>>,
     /// The share of the response, until it moves to `response`.
     share: Option<UserShare>,
@@ -176,7 +185,7 @@ pub struct UnreadResponse {
     ending: AtomicU64,
     /// Whether the response must end.
     is_ended: AtomicBool,
-    /// Whether the body waits until some bytes are read.
+    /// Whether the body waits until the client has read some bytes.
     waits: AtomicBool,
     /// The waker of the task that sends the response.
     task: Waker,
@@ -209,8 +218,8 @@ impl Unread {
         }
     }
 
-    /// Takes the share of a response that is not a watch. `bytes`: the most bytes that the response holds, which for
-    /// a streamed response is [`STREAMED`].
+    /// Counts the memory of a response that is not a watch, until the share is dropped. `bytes` is the maximum that the
+    /// response holds, which for a streamed response is [`STREAMED`].
     ///
     /// # Errors
     /// 429 if unread responses of this user hold the maximum.
@@ -226,14 +235,14 @@ impl Unread {
         })
     }
 
-    /// Takes the share of a small response after it is created. `address`: that of the client; `length`: of the body,
-    /// in bytes. `None`: the limit is reached.
+    /// Counts the memory of a small response after it is created, until the share is dropped. `address` is the address
+    /// of the client, and `length` the length of the body in bytes. `None`: the limit is reached.
     pub fn admit_small(&self, address: &User, length: usize) -> Option<UserShare> {
         self.small.take(address, RESPONSE + length as u64)
     }
 
-    /// A meter for a response to this user. `is_watch`: the response is a watch. `share`: from [`Unread::admit`], for a
-    /// response that is not a watch.
+    /// A meter for a response to this user. `is_watch` states whether the response is a watch. `share` is the result of
+    /// [`Unread::admit`] for a response that is not a watch; `None` for a watch.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<UserShare>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
@@ -248,7 +257,7 @@ impl Unread {
         if let Some(known) = users.known.get(user).and_then(Weak::upgrade) {
             return known;
         }
-        // Doubling the number bounds the average cost of this search.
+        // The search happens only after the number has doubled, which bounds its average cost.
         if users.known.len() >= users.most {
             users.known.retain(|_, known| known.strong_count() > 0);
             users.most = 2 * users.known.len().max(32);
@@ -258,6 +267,7 @@ impl Unread {
         new
     }
 
+    /// Locks the users with watches.
     fn lock_users(&self) -> MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,8 +287,9 @@ impl Unread {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a watch of this user may create a piece, by the unread bytes of all watches. They may exceed the maximum
-    /// by a quarter; for a user with few unread bytes ([`FIRST`]), they may be up to twice the maximum.
+    /// Whether a watch of this user may create a piece. This depends on the unread bytes of all watches: they may
+    /// exceed the maximum by a quarter. For a user with few unread bytes ([`FIRST`]), they may be up to twice the
+    /// maximum.
     fn has_room(&self, user: &UserUnread) -> bool {
         let bytes = self.bytes();
         bytes <= self.most.saturating_add(self.most / 4)
@@ -309,7 +320,8 @@ impl Unread {
         }
     }
 
-    /// Whether all watches together have more unread bytes than the maximum, without those of watches that are ending.
+    /// Whether all watches together have more unread bytes than the maximum. Unread bytes of watches that are ending do
+    /// not count.
     fn is_too_much(&self) -> bool {
         self.bytes().saturating_sub(self.ending.load(Ordering::Relaxed)) > self.most
     }
@@ -335,8 +347,8 @@ impl Unread {
             })
             .collect();
         let (mut watches, mut freed, mut user) = (0_u64, 0, None);
-        for place in slowest(&backlogs, self.most - self.most / 8) {
-            let (response, bytes) = (&alive[place], backlogs[place].bytes);
+        for index in slowest(&backlogs, self.most - self.most / 8) {
+            let (response, bytes) = (&alive[index], backlogs[index].bytes);
             if !response.is_ended.swap(true, Ordering::Relaxed) {
                 response.ending.store(bytes, Ordering::Relaxed);
                 self.ending.fetch_add(bytes, Ordering::Relaxed);
@@ -358,14 +370,15 @@ impl Unread {
         }
     }
 
+    /// Locks the responses with unread bytes.
     fn lock(&self) -> MutexGuard<'_, ResponseTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meter {
-    /// Whether this response may create a piece, by the unread bytes of all watches. If false, the task is
-    /// registered, and woken when bytes are freed.
+    /// Whether this response may create a piece; for a watch, this depends on the unread bytes of all watches. If
+    /// false, the task is registered, and woken when bytes are freed.
     fn room_or_wake(&self, context: &Context<'_>) -> bool {
         let (unread, Some(user)) = (&self.unread, &self.watches) else { return true };
         if unread.has_room(user) {
@@ -377,7 +390,7 @@ impl Meter {
         self.has_waited.store(true, Ordering::Relaxed);
         user.register(self.number, context.waker().clone());
         unread.is_awaited.store(true, Ordering::SeqCst);
-        // Bytes may have become free in between.
+        // Bytes may have become free before the task was registered.
         unread.has_room(user)
     }
 
@@ -394,15 +407,16 @@ impl Meter {
         }
         response.waits.store(true, Ordering::SeqCst);
         if !response.task.will_wake(context.waker()) {
-            // The task that polls is not the one that `response` wakes, so it wakes itself.
+            // `response` would wake another task than the one that polls now. So this task wakes itself, and polls
+            // again.
             context.waker().wake_by_ref();
         }
-        // Something may have been read in between.
+        // The client may have read bytes before `waits` was set.
         has_room() && self.room_or_wake(context)
     }
 
-    /// Counts a piece as unread, and returns it with its count. `None`: the share of the response cannot grow to its
-    /// unread bytes, so the response must end.
+    /// Counts a piece as unread until the returned bytes are dropped. `None`: the share of the response cannot grow to
+    /// its unread bytes, so the response must end.
     pub fn count(&mut self, bytes: Bytes, context: &Context<'_>) -> Option<Bytes> {
         if bytes.is_empty() {
             return Some(bytes);
@@ -439,7 +453,8 @@ impl Meter {
 }
 
 impl UnreadResponse {
-    /// Adds a response to the table, when its first bytes are counted. `context`: that of the task that sends it.
+    /// Adds a response to the table, when its first bytes are counted. `context` is of the task that sends the
+    /// response.
     fn new(meter: &Meter, share: Option<UserShare>, context: &Context<'_>) -> Arc<UnreadResponse> {
         let Meter { unread, user, watches, is_watch, .. } = meter;
         let mut table = unread.lock();
@@ -463,7 +478,8 @@ impl UnreadResponse {
         response
     }
 
-    /// Raises the share to this many bytes. False if the user may not hold as many. True if the response has no share.
+    /// Raises the share to this many bytes. Returns false if the user may not hold as many, and true if the response
+    /// has no share.
     fn raise(&self, bytes: u64) -> bool {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.as_mut().is_none_or(|share| share.raise(bytes))
@@ -476,7 +492,7 @@ impl UnreadResponse {
 }
 
 impl Drop for Meter {
-    /// Removes the task from those that wait.
+    /// Removes the task from the waiting tasks of the user.
     fn drop(&mut self) {
         if let Some(user) = self.watches.as_ref().filter(|_| self.has_waited.load(Ordering::Relaxed)) {
             user.lock().remove(&self.number);
@@ -489,9 +505,9 @@ impl Drop for UnreadResponse {
     fn drop(&mut self) {
         self.unread.lock().known.remove(&self.number);
         let ending = self.ending.load(Ordering::Relaxed);
-        // If this was the last watch that had to end, the waiting watches check again, and may end further ones. More
-        // than the maximum can still be unread, because the bytes of each ended watch were counted when it was
-        // chosen.
+        // If this was the last watch that had to end, the waiting watches check again, and may end further watches.
+        // More than the maximum can still be unread, because the bytes of each ended watch were counted when the watch
+        // was chosen.
         if ending > 0 && self.unread.ending.fetch_sub(ending, Ordering::Relaxed) == ending {
             self.unread.wake_waiting();
         }

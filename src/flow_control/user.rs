@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::model::flow::Flow;
 use crate::model::{quote, shares, user_name};
 
-/// The part that one request, connection or response holds of a limit. Dropping it frees this part.
+/// The part that one request, connection or response takes of a limit. The part becomes free when the value is dropped.
 pub type UserShare = shares::Share<User>;
 
-/// A user to whom requests count: an authenticated user, or the address of an unauthenticated client. Cheap to clone.
+/// A user for whom requests count: an authenticated user, or the address of an unauthenticated client. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct User(Arc<str>);
 
@@ -38,7 +38,7 @@ impl Flow for User {
     /// For a ServiceAccount, all ServiceAccounts of its namespace; for others, the user itself.
     fn tenant(&self) -> User {
         match user_name::tenant(&self.0) {
-            // The name of the tenant is the beginning or the whole of the user's.
+            // The name of the tenant is the beginning of the user's name, or the same.
             tenant if tenant.len() < self.0.len() => User::named(tenant),
             _ => self.clone(),
         }
@@ -52,8 +52,8 @@ impl Default for User {
     }
 }
 
-/// The address that limits apply to: an IPv4 address, or the /64 network of an IPv6 address, because a host usually
-/// has a whole one.
+/// The address that limits apply to: an IPv4 address, or the /64 network of an IPv6 address, because a host usually has
+/// a whole /64 network.
 pub(super) fn origin_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -23,12 +23,13 @@ const FIRST: u64 = 100;
 /// The open watches of all users.
 #[derive(Debug)]
 pub struct Watches {
-    /// The maximum of one user.
+    /// The maximum number of watches of one user.
     most: u64,
+    /// The watches of each user; a watch with much memory counts as several.
     held: Arc<Shares<User>>,
 }
 
-/// Counts an open watch until it is dropped.
+/// Counts an open watch for its user until this value is dropped.
 #[derive(Debug)]
 pub struct CountedWatch {
     user: User,
@@ -41,7 +42,7 @@ impl Watches {
         Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
 
-    /// Counts a new watch. `held_bytes`: the memory that the watch holds, in bytes.
+    /// Counts a new watch. `held_bytes` is the memory that the watch holds, in bytes.
     ///
     /// # Errors
     /// 429 if the user has the maximum already. The error has no Retry-After, with which client-go would repeat the
@@ -51,8 +52,8 @@ impl Watches {
         Ok(CountedWatch { user: user.clone(), _share: share })
     }
 
-    /// Counts further memory of a watch, until the share is dropped. `what`: the memory with its verb for the message
-    /// of the error, such as "its selectors take".
+    /// Counts further memory of a watch, until the share is dropped. `what` states what takes the memory, with a verb,
+    /// for the error message, such as "its selectors take".
     ///
     /// # Errors
     /// 429 as for [`Watches::open`].
@@ -60,7 +61,7 @@ impl Watches {
         self.take(user, 0, held_bytes, what)
     }
 
-    /// Counts `watches` and `held_bytes` for a user. `what`: as in [`Watches::hold`].
+    /// Counts `watches` and `held_bytes` for a user. `what` is as in [`Watches::hold`].
     ///
     /// # Errors
     /// 429 as for [`Watches::open`].

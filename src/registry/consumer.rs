@@ -1,8 +1,9 @@
 //! What a View takes from its caller: values of the caller's token, and labels of the caller's own Pod.
 //!
-//! Plain data and its rules. `access` reads tokens, and `server::view_request` obtains the values. The values go into a
-//! parsed selection, never into its text, so that no value can add a requirement. Labels are merged as kube-apiserver
-//! merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`super::followed_pod`] reports when they change.
+//! This module has only data and its rules. `access` reads tokens, and `server::view_request` obtains the values. The
+//! values are added to a parsed selection, not to the text of a selector, so that no value can add a requirement.
+//! Labels are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633);
+//! [`super::followed_pod`] reports when they change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +25,7 @@ pub enum ConsumerClaim {
     ServiceAccountName,
 }
 
-/// The selection that a View makes of values of its caller.
+/// The requirements of a View that depend on its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTerms {
     /// Fields, by their names in field selectors, and the claim that each must equal.
@@ -38,14 +39,14 @@ pub struct ConsumerTerms {
 /// The values of a caller that a View uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerContext {
-    /// The values of its token; none is empty.
+    /// The values of the caller's token that the View uses; no text is empty.
     pub values: Vec<(ConsumerClaim, String)>,
-    /// The requirements that the labels of its Pod make.
+    /// The requirements that follow from the labels of the caller's Pod; see [`ConsumerTerms::labels`].
     pub labels: LabelSelector,
 }
 
 impl ConsumerTerms {
-    /// Whether all callers see the same objects.
+    /// Whether the View uses no value of its caller, so that all callers see the same objects.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && !self.needs_pod()
     }
@@ -55,19 +56,19 @@ impl ConsumerTerms {
         !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
     }
 
-    /// Whether claims are used that only tokens of Pods have.
+    /// Whether the fields use claims that only tokens of Pods have.
     pub fn needs_claims_of_pod(&self) -> bool {
-        let of_pod = [ConsumerClaim::NodeName, ConsumerClaim::PodName, ConsumerClaim::PodUid];
-        self.fields.iter().any(|(_, value)| of_pod.contains(value))
+        let pod_claims = [ConsumerClaim::NodeName, ConsumerClaim::PodName, ConsumerClaim::PodUid];
+        self.fields.iter().any(|(_, value)| pod_claims.contains(value))
     }
 
-    /// The claims that the View needs, each once: those of its fields, and those that identify the caller's Pod if its
-    /// labels are used.
+    /// The claims that the View needs, each once. These are the claims of its fields. If it uses labels of the caller's
+    /// Pod, the claims that identify the Pod are needed too.
     pub fn values(&self) -> Vec<ConsumerClaim> {
-        let of_pod = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
-        let of_pod = of_pod.into_iter().filter(|_| self.needs_pod());
+        let identifying = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
+        let identifying = identifying.into_iter().filter(|_| self.needs_pod());
         let mut values = Vec::new();
-        for value in self.fields.iter().map(|(_, value)| *value).chain(of_pod) {
+        for value in self.fields.iter().map(|(_, value)| *value).chain(identifying) {
             if !values.contains(&value) {
                 values.push(value);
             }
@@ -75,11 +76,12 @@ impl ConsumerTerms {
         values
     }
 
-    /// The requirements that a Pod's labels make. A key that the Pod lacks makes none.
-    pub fn labels(&self, of_pod: &BTreeMap<String, String>) -> LabelSelector {
+    /// The requirements that follow from the labels of the caller's Pod, `pod_labels`: for each of `match_label_keys`,
+    /// the same value, and for each of `mismatch_label_keys`, another value. A key that the Pod lacks adds none.
+    pub fn labels(&self, pod_labels: &BTreeMap<String, String>) -> LabelSelector {
         let required = |keys: &[String], operator: fn(String) -> Operator| -> Vec<LabelRequirement> {
             let requirement = |key: &String| {
-                let value = of_pod.get(key)?.clone();
+                let value = pod_labels.get(key)?.clone();
                 Some(LabelRequirement { key: key.clone(), operator: operator(value) })
             };
             keys.iter().filter_map(requirement).collect()

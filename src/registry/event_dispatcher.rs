@@ -1,10 +1,10 @@
 //! Delivers changes to the watches that they may concern.
 //!
-//! A watch is a position in the history of its resource; the dispatcher saves it from reading every change. Each watch
-//! has a mailbox with the changes since its position that may concern it, at most [`MOST_PENDING`]. When more arrive
-//! than it reads, the mailbox is emptied and marked. The watch then reads history from its position, as a new watch
-//! does, and ends when history has moved past it. All mailboxes together are bounded too. So no queue grows without a
-//! bound, and no change is lost.
+//! A watch is a position in the history of its resource. With the dispatcher, a watch need not read every change. Each
+//! watch has a mailbox with the changes since its position that may concern it, at most [`MOST_PENDING`]. When more
+//! changes arrive than the watch reads, the mailbox is emptied and marked as overflowed. The watch then reads history
+//! from its position, as a new watch does, and ends when history no longer reaches back to the position. All mailboxes
+//! together are bounded too. So no queue grows without a bound, and no change is lost.
 //!
 //! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it.
 //! `subscribe::subscription_index` finds the subscriptions that a change may concern, `subscribe::transition` decides
@@ -22,17 +22,20 @@ use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionI
 
 use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
 
-/// The most changes that wait for one watch; with more, it reads history instead.
+/// The maximum number of changes that wait for one watch. With more, the watch reads history instead.
 const MOST_PENDING: usize = 64;
-/// The most bytes of objects that wait for one watch, as JSON. One change may be longer.
+
+/// The maximum number of bytes of objects that wait for one watch, as JSON. One change may be longer.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 
 /// The position up to which changes have been dispatched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
+    /// The epoch of the last dispatched snapshot.
     epoch: u64,
     /// The position after the last dispatched change.
     end: HistoryCursor,
+    /// The version of the last dispatched snapshot.
     version: Version,
     /// The last range of versions between the states before and after a relist, whose changes are unknown.
     relist_gap: Option<(Version, Version)>,
@@ -42,9 +45,9 @@ struct Reached {
 #[derive(Debug, Default)]
 pub struct EventDispatcher {
     table: Mutex<Table>,
-    /// Written after all changes up to there are in the mailboxes; read before a mailbox is read.
+    /// The writer sets this after all changes up to it are in the mailboxes. A watch reads this before its mailbox.
     reached: Mutex<Reached>,
-    /// Bytes of the changes in all mailboxes.
+    /// The bytes of the changes in all mailboxes, each change counted once. Changes that watches still use count too.
     held: Arc<AtomicUsize>,
 }
 
@@ -70,20 +73,21 @@ struct Mailbox(Mutex<Mail>);
 /// The contents of a mailbox.
 #[derive(Debug)]
 struct Mail {
+    /// The changes, in the order of history.
     pending: Vec<Arc<DispatchedEvent>>,
     /// Bytes of the objects in `pending`, as JSON.
     bytes: usize,
-    /// More changes arrived than fit, so the watch must read history.
+    /// Whether more changes arrived than fit, so that the watch must read history. Then `pending` is empty.
     overflowed: bool,
-    /// Whether the watch must wake up: something arrived since its last wait.
+    /// Whether the contents have changed since the last wait of the watch, so that its next wait ends at once.
     has_changed: bool,
-    /// Wakes the watch while it waits.
+    /// Wakes the watch while it waits; `None` while it does not.
     reader: Option<Waker>,
 }
 
 impl Default for Mail {
-    /// A new mailbox counts as overflowed, so that its watch reads history first: the changes before the subscription
-    /// are only there.
+    /// A new mailbox counts as overflowed, so that its watch reads history first. Only history has the changes before
+    /// the subscription.
     fn default() -> Mail {
         Mail { pending: Vec::new(), bytes: 0, overflowed: true, has_changed: true, reader: None }
     }
@@ -125,13 +129,15 @@ impl Mail {
     }
 }
 
+/// Locks a mutex, also if a thread panicked while it held the lock.
 fn lock<Held>(mutex: &Mutex<Held>) -> MutexGuard<'_, Held> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl EventDispatcher {
-    /// Delivers the changes since the last snapshot, and wakes the watches that they concern.
+    /// Delivers the changes between the previous snapshot and this one, and wakes the watches that they may concern.
     pub fn route(&self, snapshot: &Snapshot) {
+        // The watches to wake.
         let mut readers = Vec::new();
         let table = lock(&self.table);
         let before = *lock(&self.reached);
@@ -143,23 +149,23 @@ impl EventDispatcher {
         };
         let is_continued = reached.epoch == before.epoch && reached.relist_gap == before.relist_gap;
         match snapshot.changes(before.end).filter(|_| is_continued) {
-            // A relist or another epoch concerns every watch. The watches read it from history, which is complete.
+            // A relist or another epoch concerns every watch. History has all of its changes, so the watches read it.
             None => readers.extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
-                let mut touched = Candidates::default();
+                let mut candidates = Candidates::default();
                 let mut place = before.end;
                 for change in changes {
-                    touched.clear();
-                    table.routes.candidates(change, &mut touched);
-                    if !touched.ids().is_empty() {
-                        // All mailboxes together have too much: their watches read history instead.
+                    candidates.clear();
+                    table.routes.candidates(change, &mut candidates);
+                    if !candidates.ids().is_empty() {
+                        // All mailboxes together hold too much, so they are emptied and their watches read history.
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
                             readers
                                 .extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow_if_pending()));
                         }
                         let event = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
-                        let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
+                        let boxes = candidates.ids().iter().filter_map(|id| table.mailbox(*id));
                         readers.extend(boxes.filter_map(|mailbox| lock(&mailbox.0).put(&event)));
                     }
                     place = place.advanced(1);
@@ -168,13 +174,13 @@ impl EventDispatcher {
                 readers.extend(wants_progress.filter_map(|mailbox| lock(&mailbox.0).take_waker()));
             }
         }
-        // After the mailboxes are filled: a watch that sees `reached` must find all changes up to there.
+        // Set after the mailboxes are filled: a watch that reads `reached` must find all changes up to that position.
         *lock(&self.reached) = reached;
         drop(table);
         readers.into_iter().for_each(Waker::wake);
     }
 
-    /// Empties all mailboxes and wakes all watches: there is no snapshot any more.
+    /// Empties all mailboxes and wakes all watches, because the store has no snapshot any more.
     pub fn interrupt(&self) {
         let table = lock(&self.table);
         let readers: Vec<Waker> = table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow()).collect();
@@ -187,19 +193,19 @@ impl EventDispatcher {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Adds a subscription for the changes that may concern a selection. With `wants_progress`, it is also woken for
-    /// snapshots without changes.
+    /// Adds a subscription for the changes that may concern a selection. With `wants_progress`, its watch is also woken
+    /// for snapshots without changes.
     pub fn subscribe(self: &Arc<EventDispatcher>, selection: &Selection, wants_progress: bool) -> Subscription {
         let compact = CompactSelection::new(selection);
         let mailbox = Arc::new(Mailbox::default());
         let mut table = lock(&self.table);
         let id = table.free.pop().unwrap_or_else(|| {
             table.boxes.push(None);
-            // There are fewer connections than numbers of this type, so the maximum is never used.
+            // There are fewer subscriptions than numbers of this type, so the conversion does not fail.
             SubscriptionId::try_from(table.boxes.len() - 1).unwrap_or(SubscriptionId::MAX)
         });
-        if let Some(place) = table.boxes.get_mut(id as usize) {
-            *place = Some(mailbox.clone());
+        if let Some(entry) = table.boxes.get_mut(id as usize) {
+            *entry = Some(mailbox.clone());
         }
         let stored_keys = table.routes.insert(id, selection);
         let selection = table.shared(compact);
@@ -250,8 +256,8 @@ impl Table {
 /// The contents of a mailbox.
 #[derive(Debug)]
 pub enum MailboxContents {
-    /// All changes since the position of the watch that may concern it, in order. The watch may have read the first
-    /// ones from history.
+    /// All changes since the position of the watch that may concern it, in order. The watch may have read the first of
+    /// these changes from history already.
     Changes {
         /// The changes.
         changes: Vec<Arc<DispatchedEvent>>,
@@ -264,12 +270,13 @@ pub enum MailboxContents {
     Overflowed,
 }
 
-/// The subscription of one watch. Dropping it removes it from the dispatcher.
+/// The subscription of one watch. When the value is dropped, the dispatcher removes the subscription.
 #[derive(Debug)]
 pub struct Subscription {
     dispatcher: Arc<EventDispatcher>,
     id: SubscriptionId,
     mailbox: Arc<Mailbox>,
+    /// The selection of the watch, shared with equal ones.
     selection: Arc<CompactSelection>,
     /// The keys under which the index has the subscription; needed to remove it.
     stored_keys: StoredKeys,
@@ -281,14 +288,15 @@ impl Subscription {
         &self.selection
     }
 
-    /// The memory of its selection, in bytes, including what it shares with others.
+    /// The memory of the selection and of its keys in the index, in bytes. What is shared with other subscriptions is
+    /// counted in full.
     pub fn held_bytes(&self) -> usize {
         self.selection.held_bytes() + self.stored_keys.held_bytes()
     }
 
     /// Takes the contents of the mailbox, and leaves it empty.
     pub fn take(&self) -> MailboxContents {
-        // Before the mailbox is opened: its contents then reach at least this far.
+        // Read before the mailbox: the writer sets `reached` last, so the mailbox has all changes up to it.
         let reached = *lock(&self.dispatcher.reached);
         let mut mail = lock(&self.mailbox.0);
         mail.bytes = 0;
@@ -301,23 +309,25 @@ impl Subscription {
         MailboxContents::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
     }
 
-    /// Puts back the unread rest of the contents that were taken last, before later changes.
-    pub fn put_back(&self, mut rest: Vec<Arc<DispatchedEvent>>) {
+    /// Puts back the changes of the last [`Subscription::take`] that the watch has not handled, before the changes that
+    /// have arrived since.
+    pub fn put_back(&self, mut unread: Vec<Arc<DispatchedEvent>>) {
         let mut mail = lock(&self.mailbox.0);
         // The watch must read history, which has these changes too.
         if mail.overflowed {
             return;
         }
-        mail.bytes += rest.iter().map(|event| event.bytes()).sum::<usize>();
-        rest.append(&mut mail.pending);
-        mail.pending = rest;
+        mail.bytes += unread.iter().map(|event| event.bytes()).sum::<usize>();
+        unread.append(&mut mail.pending);
+        mail.pending = unread;
         if mail.pending.len() > MOST_PENDING {
-            // The reader calls this, so no task has to be woken.
+            // The watch itself calls this function, so its task need not be woken.
             mail.overflow();
         }
     }
 
-    /// Whether no change is pending. The version up to which changes were dispatched may still be newer.
+    /// Whether no change is pending and the mailbox is not overflowed. The version up to which changes were dispatched
+    /// may still be newer than at the last [`Subscription::take`].
     pub fn is_empty(&self) -> bool {
         let mail = lock(&self.mailbox.0);
         mail.pending.is_empty() && !mail.overflowed
@@ -328,7 +338,8 @@ impl Subscription {
         lock(&self.mailbox.0).overflowed
     }
 
-    /// Waits until the mailbox has changed since the last wait; safe to drop at any point.
+    /// Waits until the mailbox has changed since the last wait. The future can be dropped at any point without the loss
+    /// of a change.
     pub async fn changed(&self) {
         std::future::poll_fn(|context| {
             let mut mail = lock(&self.mailbox.0);
@@ -351,8 +362,8 @@ impl Drop for Subscription {
         table.routes.remove(self.id, &self.stored_keys);
         table.release(&self.selection);
         table.wants_progress.remove(&self.id);
-        if let Some(place) = table.boxes.get_mut(self.id as usize) {
-            *place = None;
+        if let Some(entry) = table.boxes.get_mut(self.id as usize) {
+            *entry = None;
         }
         table.free.push(self.id);
     }

@@ -1,14 +1,14 @@
-//! The namespaces to which a View restricts a resource, also where these depend on labels of Namespaces.
+//! The namespaces to which a View restricts a resource. They can depend on labels of Namespaces.
 //!
 //! [`NamespaceSelector`] finds the Namespaces that a label selector selects. All Views with an equal selector share it,
 //! and so its names: a cluster can have thousands of Namespaces, and thousands of Views. [`SelectedNamespaces`] adds the
 //! version of the resource from which on a View shows the result, and all requests share that.
 //! [`FollowedNamespaces`] reports to a request or a watch that the result has changed.
 //!
-//! The store of Namespaces and that of the resource follow watches of their own, so a change of one can arrive before an
-//! older change of the other. When the set changes, a client may therefore have listed the previous set at any version
-//! up to the current one of the resource. Clients with such a version must list again, and the next list waits for a
-//! newer version: see [`SelectedSince`].
+//! The store of Namespaces and the store of the resource follow separate watches, so a change of one can arrive before
+//! an older change of the other. When the set changes, a client may therefore have listed the previous set at any
+//! version up to the current one of the resource. Clients with such a version must list again, and the next list waits
+//! for a newer version: see [`SelectedSince`].
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,10 +41,10 @@ impl From<Vec<String>> for ViewNamespaces {
     }
 }
 
-/// The version of a resource from which on lists show a selection. Clones share it.
+/// The version of a resource since which its lists show the current selection. Clones share the version.
 ///
-/// A list waits until its store has reached it. A client that resumes from an older version must list again, because no
-/// event says which objects have entered or left the selection.
+/// A list waits until its store has reached the version. A client that resumes from an older version must list again,
+/// because no event says which objects have entered or left the selection.
 #[derive(Clone, Debug, Default)]
 pub struct SelectedSince(Arc<AtomicU64>);
 
@@ -59,8 +59,9 @@ impl SelectedSince {
         Version::new(self.0.load(Ordering::Relaxed))
     }
 
-    /// Permits lists and watches from `version` on. For a source that has no newer version: because nothing is written,
-    /// because its versions went back, or because it stores Namespaces elsewhere.
+    /// Permits lists and watches from `version` on, if that is lower than the current value. Used if the source has no
+    /// newer version: because nothing is written, because its versions went back, or because it stores Namespaces
+    /// elsewhere.
     pub fn lower(&self, version: Version) {
         self.0.fetch_min(version.number(), Ordering::Relaxed);
     }
@@ -71,7 +72,7 @@ impl SelectedSince {
 pub struct NamespaceSet {
     /// The names, sorted.
     pub names: Arc<Vec<String>>,
-    /// The version from which on lists show the set.
+    /// The version of the resource since which lists show the objects in this set of namespaces.
     pub since: SelectedSince,
 }
 
@@ -95,9 +96,11 @@ pub struct SelectedNamespaces {
     last: Mutex<Option<Known>>,
 }
 
-/// The namespaces at one state of the store.
+/// The namespaces at one state of the store of Namespaces.
 struct Known {
+    /// The epoch of the state.
     epoch: u64,
+    /// The position in history after the state.
     end: HistoryCursor,
     set: Arc<NamespaceSet>,
 }
@@ -132,13 +135,13 @@ impl NamespaceSelector {
         names
     }
 
-    /// The version of the last change from `cursor` on with which a namespace enters or leaves the set. The outer
-    /// `None`: the changes are not known any more.
+    /// The version of the last change from `cursor` on by which a namespace enters or leaves the set. The inner `None`:
+    /// there is no such change. The outer `None`: the changes from `cursor` on are no longer in history.
     fn last_change(&self, snapshot: &Snapshot, cursor: HistoryCursor) -> Option<Option<Version>> {
-        let moves = |change: &Transition| matches!(change, Transition::Added(_) | Transition::Deleted(_));
+        let changes_set = |change: &Transition| matches!(change, Transition::Added(_) | Transition::Deleted(_));
         let mut changes = snapshot.changes(cursor)?.rev();
-        let last = changes.find(|change| transition(&self.selection, change).as_ref().is_some_and(moves));
-        // A relist does not show when its changes happened.
+        let last = changes.find(|change| transition(&self.selection, change).as_ref().is_some_and(changes_set));
+        // A relist does not show at which version its changes happened, so the newest version is returned.
         Some(last.map(|change| if change.in_relist_gap { snapshot.version() } else { change.version }))
     }
 }
@@ -154,7 +157,9 @@ impl SelectedNamespaces {
         &self.selector
     }
 
-    /// The namespaces in a state of the store of Namespaces. `shown` is the resource of the View, in all versions.
+    /// The selected namespaces in a state of the store of Namespaces. The result is the previous `Arc` if no namespace
+    /// has entered or left the set since then. `shown` has the stores of all versions of the resource that the View
+    /// shows: they determine since which version lists show a new set.
     pub fn at(&self, snapshot: &Snapshot, shown: &[Arc<ResourceState>]) -> Arc<NamespaceSet> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().filter(|known| known.epoch == snapshot.epoch());
@@ -163,14 +168,18 @@ impl SelectedNamespaces {
         }
         let last_change = known.map(|known| (known, self.selector.last_change(snapshot, known.end)));
         let set = match last_change {
+            // No namespace has entered or left the set.
             Some((known, Some(None))) => known.set.clone(),
+            // The set has changed, or may have. Clients have listed the previous set at versions up to the current one,
+            // so the new set is shown since the next version.
             Some((_, Some(Some(_))) | (_, None)) => {
                 let reached = shown.iter().filter_map(|state| state.load_state().version());
                 let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
                 Arc::new(NamespaceSet { names: self.selector.names(snapshot), since })
             }
-            // Before the oldest version of history there may have been other namespaces. Clients of another replica may
-            // have seen them.
+            // The first result, or a new epoch. Clients of another replica may have listed an earlier set. The set is
+            // the same since its last change in history; before the oldest version of history it may have been another
+            // one.
             None => {
                 let oldest = snapshot.oldest();
                 let begin = snapshot.since(oldest).ok();
@@ -184,20 +193,22 @@ impl SelectedNamespaces {
     }
 }
 
-/// The namespaces of one request, followed while the response lasts.
+/// The namespaces of one request. They can be compared with the current ones while the response lasts.
 #[derive(Clone, Debug)]
 pub struct FollowedNamespaces {
+    /// Finds the current namespaces.
     selected: Arc<SelectedNamespaces>,
+    /// The namespaces when the request began.
     set: Arc<NamespaceSet>,
-    /// The resource of Namespaces.
+    /// The store of Namespaces.
     state: Arc<ResourceState>,
-    /// The resource of the View, in all versions.
+    /// The stores of all versions of the resource that the View shows.
     shown: Arc<[Arc<ResourceState>]>,
 }
 
 impl FollowedNamespaces {
-    /// Follows the namespaces that `snapshot` has; `state` is the resource of Namespaces. `shown` is the resource of the
-    /// View, in all versions.
+    /// The namespaces that are selected in `snapshot`, which is a snapshot of `state`, the store of Namespaces. `shown`
+    /// has the stores of all versions of the resource that the View shows.
     pub fn new(
         selected: &Arc<SelectedNamespaces>,
         (state, snapshot): (&Arc<ResourceState>, &Snapshot),
@@ -227,7 +238,7 @@ impl FollowedNamespaces {
             }
             // Namespaces are not served any more, or from another store, whose changes do not arrive here.
             LoadState::Gone(_) => true,
-            // The state is unknown for now, and the caller was allowed to see what was shown.
+            // The current namespaces are not known for a while. The caller was permitted to see the previous ones.
             LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
         }
     }
@@ -237,6 +248,7 @@ impl FollowedNamespaces {
 #[derive(Debug)]
 pub struct WatchedNamespaces {
     followed: FollowedNamespaces,
+    /// The subscription for changes of Namespaces that may concern the label selector.
     subscription: Subscription,
 }
 
@@ -251,7 +263,7 @@ impl WatchedNamespaces {
     pub fn is_changed(&self) -> bool {
         match self.subscription.take() {
             MailboxContents::Changes { changes, .. } if changes.is_empty() => false,
-            // At first, a mailbox counts as overflowed.
+            // A new mailbox counts as overflowed.
             MailboxContents::Changes { .. } | MailboxContents::Overflowed => self.followed.is_changed(),
         }
     }

@@ -1,4 +1,5 @@
-//! What a View shows of a resource: selections in addition to that of a request, and what is left out of objects.
+//! What a View shows of a resource: requirements in addition to the selection of a request, and the parts of objects
+//! that are left out.
 
 use std::sync::Arc;
 
@@ -16,38 +17,40 @@ use crate::selector::{LabelSelector, Operator, TestedValues};
 /// The restriction of a resource by a View: which objects are shown, and which of their fields.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// Added to the selection of each request. Shared, because each watch of each consumer stores a restriction.
+    /// Label requirements that are added to the selection of each request. Shared, because each watch of each consumer
+    /// stores a restriction.
     labels: Arc<LabelSelector>,
+    /// Field requirements that are added to the selection of each request, with the named namespaces of the View.
     fields: Arc<[FieldTerm]>,
-    /// The selection that the values of one consumer add.
+    /// The requirements that the values of one consumer add; empty before [`Restriction::of_consumer`].
     of_consumer: Selection,
-    /// The fields that are left out of objects.
+    /// The fields that the View leaves out of objects.
     prune: Arc<Prune>,
-    /// The same and what requests leave out.
+    /// For each combination of parts that requests want: `prune` together with what such a request leaves out.
     requested: RequestedPrunes,
-    /// Fields that must have a value of the caller, as long as that value is not set. With any of them, no object is
-    /// shown.
+    /// Fields that must have a value of the caller, which is not set yet. As long as there is one, no object is shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
-    /// The namespaces of one request; `None`: the View does not restrict them, or by `fields`.
+    /// The namespaces that the View selects by labels. `None` if the View does not restrict namespaces, or names them;
+    /// then `fields` has them.
     namespaces: Option<RequestNamespaces>,
-    /// From which version on the View has this definition.
+    /// The version of the resource since which the View has this definition.
     since: SelectedSince,
     /// See [`Restriction::ended`].
     ended: watch::Receiver<bool>,
 }
 
-/// The namespaces of a restriction that each request resolves.
+/// The namespaces that a View selects by labels. Each request resolves them.
 #[derive(Clone, Debug)]
 enum RequestNamespaces {
-    /// Not resolved: no object is shown.
+    /// The namespaces are not known yet: no object is shown.
     Unresolved,
     /// The namespaces of this request.
     Resolved(FollowedNamespaces),
 }
 
 impl Restriction {
-    /// Compiles the part of a View for one version of its resource. `since`: from which version on the View
-    /// has this definition. `ended` becomes true when the View ends.
+    /// Compiles the part of a View for one version of its resource. `since` is the version of the resource since which
+    /// the View has this definition. `ended` becomes true when the View is replaced or deleted.
     ///
     /// # Errors
     /// The first field that the version does not have.
@@ -114,13 +117,14 @@ impl Restriction {
         restriction
     }
 
-    /// The restriction for one request, with its namespaces set.
+    /// The restriction for one request, with the namespaces that the View selects by labels.
     #[must_use]
     pub fn within(&self, namespaces: FollowedNamespaces) -> Restriction {
         Restriction { namespaces: Some(RequestNamespaces::Resolved(namespaces)), ..self.clone() }
     }
 
-    /// The namespaces of the request, if they can change; `None` if they are fixed or not resolved.
+    /// The namespaces that the View selects by labels for the request. `None` if the View does not select namespaces by
+    /// labels, or they are not known yet.
     pub fn namespaces(&self) -> Option<&FollowedNamespaces> {
         match &self.namespaces {
             Some(RequestNamespaces::Resolved(namespaces)) => Some(namespaces),
@@ -128,10 +132,11 @@ impl Restriction {
         }
     }
 
-    /// The version from which on lists show this selection; see [`SelectedSince`].
+    /// The version since which lists show the same objects: the definition and the namespaces are the same since then.
+    /// See [`SelectedSince`].
     pub fn since(&self) -> Version {
-        let of_namespaces = self.namespaces().map(|namespaces| namespaces.set().since.version());
-        of_namespaces.unwrap_or_default().max(self.since.version())
+        let namespaces_since = self.namespaces().map(|namespaces| namespaces.set().since.version());
+        namespaces_since.unwrap_or_default().max(self.since.version())
     }
 
     /// Permits lists and watches from `version` on; see [`SelectedSince::lower`].
@@ -160,7 +165,7 @@ impl Restriction {
             }
         }
         if is_open {
-            // Invariant: a value that was not set shows nothing, rather than everything.
+            // A value that is not set must show nothing, rather than everything. No name is in the empty list.
             let operator = Operator::In(Vec::new());
             selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
         }
@@ -181,7 +186,8 @@ impl Restriction {
         &self.prune
     }
 
-    /// What requests leave out, together with what is pruned. The restrictions of all consumers share the values.
+    /// For each combination of parts that requests want: what the View and the request leave out. The restrictions of
+    /// all consumers share the values.
     pub(super) fn requested_prunes(&self) -> &RequestedPrunes {
         &self.requested
     }
@@ -194,7 +200,8 @@ impl Restriction {
 
 /// The operator to use for a field: `operator` itself, except for Exists and DoesNotExist on a field that has one value
 /// at most. If such a field is missing, its value is the empty string. So Exists becomes "not equal to the empty
-/// string" and DoesNotExist "equal to it", which the index answers without a union of all values.
+/// string", and DoesNotExist becomes "equal to the empty string". The index answers these without a union of all
+/// values.
 fn for_field(extractor: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
     let is_many = matches!(field, FieldRef::Field(index) if extractor.is_many(index));
     match operator.values() {

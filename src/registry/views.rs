@@ -1,9 +1,9 @@
 //! Views: parts of what is served, each a catalog of its own.
 //!
-//! `operator::views` validates a View before it is served here, so its selectors are valid. Its catalog is built from
-//! that of the whole server whenever that one changes, and shares its data. A resource of a View is the same
-//! [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a View's
-//! catalog like any other.
+//! `operator::views` validates a View before it is served here, so its selectors are valid. The catalog of a View is
+//! built from the catalog of the whole server, again whenever that changes, and shares its data. A resource of a View
+//! is the same [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a
+//! View's catalog like any other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,26 +33,29 @@ pub struct View {
     parts: Vec<PartState>,
     /// Becomes true when the View is replaced or deleted, which ends its watches.
     ended: watch::Sender<bool>,
+    /// The last catalog of the View.
     made: Mutex<BuiltCatalog>,
-    /// The documents of its last catalog; the next catalog takes over their Last-Modified times.
+    /// The OpenAPI documents of the last catalog. The next catalog takes over the Last-Modified times of documents that
+    /// are the same.
     documents: Mutex<Option<Arc<ViewDocuments>>>,
 }
 
 /// The state of one part of a View.
 struct PartState {
-    /// The version of the store when the View got this definition; zero if it was not loaded.
+    /// The highest version of the stores of the resource when the View got this definition; zero if none was loaded.
     since: SelectedSince,
-    /// The namespaces that the part selects by labels.
+    /// The namespaces that the part selects by labels; `None` if it does not select namespaces by labels.
     selected: Option<Arc<SelectedNamespaces>>,
 }
 
 impl PartState {
-    /// The state of a part that is served from now on, together with `whole`.
+    /// The state of a part that is served from now on. `whole` is the catalog of the whole server, and `selectors` has
+    /// the selectors of all Views.
     fn new(part: &ViewPart, whole: &Catalog, selectors: &mut NamespaceSelectors) -> PartState {
-        let of_part = whole
+        let stores = whole
             .stores()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource);
-        let versions = of_part.filter_map(|resource| resource.state.load_state().version());
+        let versions = stores.filter_map(|resource| resource.state.load_state().version());
         let selected = match &part.namespaces {
             ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(selectors.shared(labels)))),
             ViewNamespaces::All | ViewNamespaces::Named(_) => None,
@@ -92,7 +95,7 @@ pub type Views = BTreeMap<String, ViewState>;
 pub type ViewDefinitions = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
 
 impl View {
-    /// A View that is served from now on, together with `whole`.
+    /// A View that is served from now on. `whole` is the catalog of the whole server.
     fn new(name: String, definition: Arc<ViewDefinition>, whole: &Catalog, selectors: &mut NamespaceSelectors) -> View {
         let parts = definition.parts.iter().map(|part| PartState::new(part, whole, selectors)).collect();
         let (made, documents) = Default::default();
@@ -114,7 +117,8 @@ impl View {
         self.part(group, resource).map_or(&ViewNamespaces::All, |(part, _)| &part.namespaces)
     }
 
-    /// The namespaces that the View selects by labels for a resource; `None` if it does not select namespaces so.
+    /// The namespaces that the View selects by labels for a resource; `None` if it does not select namespaces by
+    /// labels.
     pub fn selected_namespaces(&self, group: &str, resource: &str) -> Option<&Arc<SelectedNamespaces>> {
         self.part(group, resource)?.1.selected.as_ref()
     }
@@ -129,10 +133,10 @@ impl View {
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         let mut built = self.lock_catalog();
         match &built.made {
-            Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
+            Some((built_from, catalog)) if Arc::ptr_eq(built_from, whole) => catalog.clone(),
             _ => {
                 let catalog = Arc::new(self.build(whole));
-                // A request may still use an earlier catalog than the served one; that result is not cached.
+                // A request may still use an earlier catalog of the server. What is built from it is not cached.
                 if built.whole.as_ref().is_none_or(|served| std::ptr::eq(served.as_ptr(), Arc::as_ptr(whole))) {
                     built.made = Some((whole.clone(), catalog.clone()));
                 }
@@ -141,27 +145,30 @@ impl View {
         }
     }
 
-    /// Records which catalog the whole server serves, and releases what was built from another one. That would keep all
-    /// definitions of the other catalog in memory until the next request for the View.
+    /// Records which catalog the whole server serves, and releases a catalog that was built from another one. It would
+    /// keep all definitions of the other catalog in memory until the next request for the View.
     fn serve(&self, whole: &Arc<Catalog>) {
         let mut built = self.lock_catalog();
         built.whole = Some(Arc::downgrade(whole));
-        let made = built.made.take_if(|(of, _)| !Arc::ptr_eq(of, whole));
+        let outdated = built.made.take_if(|(built_from, _)| !Arc::ptr_eq(built_from, whole));
+        // The lock is released first, because dropping a catalog can take long.
         drop(built);
-        drop(made);
+        drop(outdated);
     }
 
+    /// Locks the last catalog.
     fn lock_catalog(&self) -> MutexGuard<'_, BuiltCatalog> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the catalog of the View from that of the whole server. It has no resource, version or group that the View
-    /// does not show.
+    /// Builds the catalog of the View from the catalog of the whole server. The catalog of the View has no resource,
+    /// version or group that the View does not show.
     fn build(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
             let Some((part, state)) = self.part(&resource.gvr.group, &resource.gvr.resource) else { continue };
-            // A version without a field that the View selects by shows nothing, rather than everything.
+            // A version that lacks a field by which the View selects is left out. Without the requirement, it would
+            // show everything.
             let restriction = Restriction::new(part, &resource.extractor, state.since.clone(), self.ended.subscribe())
                 .and_then(|restriction| {
                     restriction.with_consumer_fields(&self.definition.consumer, &resource.extractor)
@@ -170,10 +177,10 @@ impl View {
             resources.push(Arc::new(resource.through(restriction)));
         }
         let groups = whole.groups_of_stores().iter().filter_map(|group| {
-            let is_there = |version: &&String| {
-                resources.iter().any(|found| found.gvr.group == group.name && found.gvr.version == **version)
+            let is_shown = |version: &&String| {
+                resources.iter().any(|shown| shown.gvr.group == group.name && shown.gvr.version == **version)
             };
-            let versions: Vec<String> = group.versions.iter().filter(is_there).cloned().collect();
+            let versions: Vec<String> = group.versions.iter().filter(is_shown).cloned().collect();
             (!versions.is_empty()).then(|| ApiGroup { name: group.name.clone(), versions })
         });
         let groups = groups.collect();
@@ -183,7 +190,8 @@ impl View {
             .clone()
             .map(|documents| Arc::new(ViewDocuments::new(documents, &resources, cached.as_deref())));
         cached.clone_from(&documents);
-        // For the order of resources and their hashes: nothing is shown of resources that the View does not serve.
+        // `offers` is used only for the order of resources and their hashes. Nothing in it is shown of resources that
+        // the View does not serve.
         let mut catalog = Catalog::new(groups, resources, whole.version.clone());
         catalog.offers = whole.offers.clone();
         match documents {
@@ -249,8 +257,8 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     }
 }
 
-/// Returns the Views for these definitions, which are served together with `whole`. Unchanged Views of `current`
-/// continue; the others end.
+/// Returns the Views for the definitions `wanted`. Views of `current` with the same definition continue; the others
+/// end, and so their watches. `whole` is the catalog of the whole server.
 pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog) -> Views {
     let mut selectors = NamespaceSelectors::of(current);
     let next: Views = wanted
@@ -304,7 +312,7 @@ impl Resource {
         self.view_restriction.as_ref().map(Restriction::since).unwrap_or_default()
     }
 
-    /// Permits clients to continue from `version` on, if the source has no newer one.
+    /// Permits clients to continue from `version` on. Called if the source has no newer version.
     pub fn lower_selected_since(&self, version: Version) {
         if let Some(restriction) = &self.view_restriction {
             restriction.lower_since(version);
@@ -321,6 +329,7 @@ impl Resource {
     /// logged: then the object must not be shown.
     pub fn show(&self, object: Object) -> Option<Object> {
         let Some(prune) = self.prune() else { return Some(object) };
+        // `apply` returns where these positions are in the pruned JSON.
         let metadata = object.metadata_span();
         let places = [metadata.start, metadata.end, object.version_span().start];
         match prune.apply(&object.json(), places) {

@@ -26,25 +26,27 @@ use super::state::ServerState;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
-/// Response header that names the way in which a Strong read was served.
+/// The response header that states how a Strong read was served, with a value of [`ReadFrom`].
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
 
+/// The media type of the request for the source's current version: a list of metadata.
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The timeout of the request for the source's current version. It is short work, but can pass through proxies.
+/// The timeout of the request for the source's current version. The source needs little time, but the request can pass
+/// through proxies.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
 
-/// The maximum length of the response to that request.
+/// The maximum length, in bytes, of the response to the request for the source's current version.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// How a read was served, as the header [`READ_HEADER`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// The store as it was.
+    /// From the store, without a wait for progress.
     Own,
-    /// The store, once the source had confirmed progress.
+    /// From the store, after the read had waited until the store was new enough.
     CatchUp,
-    /// The API server of the source.
+    /// By the API server of the source.
     Forwarded,
 }
 
@@ -64,14 +66,14 @@ impl ReadFrom {
     }
 }
 
-/// The consistency of this request: that of its header [`CONSISTENCY_HEADER`], else Strong if its View requires that,
-/// else the server's default.
+/// The consistency of this request. The first of these decides: its header [`CONSISTENCY_HEADER`], Strong if its View
+/// requires that, the default of the server.
 ///
 /// # Errors
 /// 400 for a header with another value than Strong or Eventual.
 pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<ReadConsistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
-        None if context.view.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
+        None if context.view.as_ref().is_some_and(|request| request.view.definition().is_strong) => {
             Ok(ReadConsistency::Strong)
         }
         None => Ok(server.settings.consistency),
@@ -81,8 +83,9 @@ pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) ->
     }
 }
 
-/// The version that the store must have reached for a read without a resourceVersion; `None` if any version will do.
-/// For a Strong read this is the source's current version. For others it is that of the last write through this server.
+/// The version that the store must have reached for a read without a resourceVersion; `None` if any version is new
+/// enough. For a Strong read this is the source's current version. For an Eventual read it is the version of the last
+/// write through this server.
 ///
 /// # Errors
 /// 503 when the source does not return its current version.
@@ -107,7 +110,8 @@ pub(super) async fn needed_version(
     }
 }
 
-/// Waits for a snapshot of at least this version, and returns how it was reached. `None`: `snapshot` is new enough.
+/// Waits for a snapshot of at least `version`, and returns it with how it was reached. `snapshot` is returned if it is
+/// new enough, and for `None`.
 ///
 /// # Errors
 /// 504 when the store does not reach the version in time. [`NoResponse::Retry`] when the resource is no longer served,
@@ -126,9 +130,10 @@ pub(super) async fn reach(
     }
 }
 
-/// A snapshot from the version on since which a View selects the same objects, and how it was reached: `served` if it
-/// is new enough, as for every request at the root. Otherwise waits as [`read::not_older_than`] does. If the source has no
-/// newer version, `served` is returned: then nothing has been written since.
+/// A snapshot that is not older than the definition of the View, and how it was reached. It has at least the version
+/// since which the View selects the same objects. This is `served` if it is new enough, as for every request without a
+/// View. Otherwise the function waits as [`read::not_older_than`] does. If the source has no newer version, nothing has
+/// been written since, and `served` is returned.
 ///
 /// # Errors
 /// [`NoResponse::Retry`] when the resource is no longer served, or was replaced.
@@ -143,12 +148,12 @@ pub(super) async fn reach_selection(resource: &Resource, served: Snapshot) -> Re
     }
 }
 
-/// A snapshot that is new enough for a read without a resourceVersion, and how it was reached. `snapshot` is the one at
-/// hand. A Strong read needs the source's current version. An Eventual one only waits until writes through this server
-/// are visible.
+/// A snapshot that is new enough for a read without a resourceVersion, and how it was reached. `snapshot` is the
+/// current one. A Strong read needs the source's current version. An Eventual read only waits until writes through this
+/// server are visible.
 ///
-/// `upstream_understands`: whether the API server can answer this request, because it has no View and no fields of a
-/// FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
+/// `upstream_understands` states whether the API server can answer this request, because it has no View and no fields
+/// of a FieldCache. Such a Strong read is forwarded if the store is too old, because its progress can take a second.
 ///
 /// # Errors
 /// [`NoResponse::Forward`] if the request must be forwarded. 503 if the source does not return its current version. 504
@@ -197,16 +202,16 @@ pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result
         .map_err(|error| error.to_string())?;
     let response = upstream.send(request).await?;
     let status = response.status();
-    let mut coming = response.into_body();
+    let mut response_body = response.into_body();
     let mut body = BytesMut::new();
-    while let Some(frame) = coming.frame().await {
+    while let Some(frame) = response_body.frame().await {
         let chunk = frame.map_err(|error| error.to_string())?.into_data().unwrap_or_default();
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
             return Err(format!("the response of the source to {path} is longer than {MAX_RESPONSE_BYTES} bytes"));
         }
         body.extend_from_slice(&chunk);
     }
-    // Only the metadata of the list is read: its item may be nested deeply.
+    // Only the first two levels are parsed, because the object of the list may be nested deeply.
     let document = tree::shallow(&body, 2).unwrap_or_default();
     let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
     version.filter(|_| status.is_success()).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! `?explain=true`: the header `Fieldcache-Explain`, one line of JSON; the body is what it would be without.
+//! `?explain=true`: the response has the header `Fieldcache-Explain`, one line of JSON. The body is the same as without
+//! the parameter.
 //!
 //! Fields: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits on all pages (see
 //! [`Explanation`]), and `microseconds` that planning and collecting took. A field that is not known when the header is
@@ -19,8 +20,8 @@ use crate::query::{Explanation, Selection, State};
 use crate::registry::Resource;
 use crate::wire::body::Body;
 
-/// A longer plan is truncated to this many bytes: clients bound the size of headers, and a set can have thousands of
-/// values.
+/// The maximum length of a plan in the header, in bytes. A longer plan is truncated: clients limit the size of headers,
+/// and a requirement such as `in` can have thousands of values.
 const LONGEST_PLAN: usize = 2048;
 
 /// The plan of a request's selection in this state. It has no counts of a whole store if the caller may not list the
@@ -38,8 +39,8 @@ pub(super) async fn explanation(
     }
 }
 
-/// Adds the header `Fieldcache-Explain` to a response. `took`: the time of planning and collecting; `None` if that is
-/// not done yet. It is left out, as `candidates` is, if the caller may not see it.
+/// Adds the header `Fieldcache-Explain` to a response. `took` is the time of planning and collecting; `None` if that is
+/// not done yet. The header has no time if `explanation` has no candidates, because the caller may see neither.
 pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Explanation, took: Option<Duration>) {
     let mut plan = explanation.plan.clone();
     if plan.len() > LONGEST_PLAN {
@@ -66,8 +67,8 @@ pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Ex
     }
 }
 
-/// JSON in which every character outside of printable ASCII is escaped as `\u`. serde_json has already escaped control
-/// characters below the space.
+/// The same JSON, in which every character outside of printable ASCII is escaped as `\uXXXX`. serde_json has already
+/// escaped control characters below the space.
 fn ascii(json: &str) -> String {
     let mut plain = String::with_capacity(json.len());
     let mut units = [0; 2];

@@ -1,7 +1,7 @@
 //! One list as Facets: the number of selected objects, and the most frequent values of fields among them.
 //!
-//! The state, the selectors and the permissions are those of a list: see `list`. `query::facets` counts. The response
-//! has no objects, so a View's pruned fields matter only in that they cannot be counted.
+//! The state, the selectors and the permissions are the same as for a list: see `list`. `query::facets` counts. The
+//! response has no objects, so fields that a View prunes matter only because they cannot be counted.
 
 use std::sync::Arc;
 
@@ -70,21 +70,23 @@ async fn counted(
     let request = Arc::new(ListRequest::read(context, address, resource)?.not_forwarded());
     let fields: Vec<FacetField> =
         options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;
-    let _of_selection = admit(server, context, request.selection().held_bytes() as u64)?;
+    // The memory of the selection counts towards the limit of the user until the function returns.
+    let _selection_share = admit(server, context, request.selection().held_bytes() as u64)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, from) = state_to_show(server, context, &request, consistency).await?;
     let begun = Instant::now();
     context.record.record_access(request.selection().access());
-    let (snapshot, found) = (state.snapshot().clone(), request.clone());
+    // Finds the selected objects, and the memory that counting their values will take.
+    let (snapshot, selecting_request) = (state.snapshot().clone(), request.clone());
     let counted_fields = fields.clone();
     let finding = async move {
-        let (mut work, mut most) = (read::work(), 0);
-        let selected = SelectedObjects::find(state, found.selection(), &mut work).await;
+        let (mut work, mut most_bytes) = (read::work(), 0);
+        let selected = SelectedObjects::find(state, selecting_request.selection(), &mut work).await;
         for field in counted_fields {
-            // The facets are counted one after the other.
-            most = selected.held_bytes(field, &mut work).await.max(most);
+            // The facets are counted one after the other, so the facet that takes the most memory is decisive.
+            most_bytes = selected.held_bytes(field, &mut work).await.max(most_bytes);
         }
-        (selected, most)
+        (selected, most_bytes)
     };
     let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
     read::check_namespaces(resource, selected.state().version())?;
@@ -96,7 +98,7 @@ async fn counted(
     let shard = request.selection().shard.clone();
     let meta = ListMeta { version: selected.state().version(), continue_token: String::new(), remaining: None, shard };
     let total = selected.total();
-    let of_count = admit(server, context, held_bytes)?;
+    let count_share = admit(server, context, held_bytes)?;
     let snapshot = selected.state().snapshot().clone();
     let counting = async move {
         let (mut counted, mut work): (Vec<Facet>, _) = (Vec::with_capacity(fields.len()), Work::default());
@@ -106,7 +108,7 @@ async fn counted(
         options.labels.into_iter().zip(counted).collect::<Vec<_>>()
     };
     let counted = read::in_turns(snapshot, Box::pin(counting)).await?;
-    drop(of_count);
+    drop(count_share);
     let took = begun.elapsed();
     let mut response = document(facets::json(&meta, total, &counted), format, context);
     warnings::add(response.headers_mut(), cel_warning.as_deref());
@@ -122,8 +124,8 @@ async fn counted(
 /// The field of a label in `facets`.
 ///
 /// # Errors
-/// 400 for a field that the resource does not have or the View does not show, in the words of a field selector. 400 for
-/// the name, which has no index.
+/// 400 for a field that the resource does not have or the View does not show, with the message of an invalid field
+/// selector. 400 for `metadata.name`: nearly every object has a name of its own.
 fn field(resource: &Resource, label: &str) -> Result<FacetField, ApiError> {
     let extractor = &resource.extractor;
     let field = extractor.resolve(label).map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
@@ -136,8 +138,8 @@ fn field(resource: &Resource, label: &str) -> Result<FacetField, ApiError> {
     }
 }
 
-/// Counts memory that the request takes while it waits for turns, in bytes. `None` for an amount that is too small to
-/// count.
+/// Counts the memory that the request takes while it waits for turns towards the limit of its user, until the result is
+/// dropped. `None` for an amount that is too small to count.
 ///
 /// # Errors
 /// 429 if the requests of this user hold the maximum.

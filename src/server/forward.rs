@@ -1,9 +1,10 @@
 //! Forwards a request to the API server, and returns its response as it arrives.
 //!
-//! Bodies stream both ways, and a response that breaks off breaks off here too. No redirect is followed, and nothing
-//! is repeated. Nothing is converted, except that [`super::websocket`] makes messages of the events of a watch. The
-//! upstream applies its own credentials: headers about the client's identity are never forwarded. `read_your_writes`
-//! handles what a write means for the stores.
+//! Bodies are streamed in both directions. If the response of the API server breaks off, the response to the client
+//! breaks off too. No redirect is followed, and no request is repeated. Nothing is converted, except that
+//! [`super::websocket`] makes messages of the events of a watch. The upstream sends the credentials of fieldcache:
+//! headers about the client's identity are never forwarded. `read_your_writes` makes later reads wait until the store
+//! has a write.
 
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::params;
 
-/// How long to wait for a response beyond the timeout of the request. The API server ends late requests itself; after
-/// this, no response will come.
+/// How long to wait for a response beyond the timeout of the request. The API server itself ends a request at its
+/// timeout, so no response is expected after this time.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Forwards a request to the API server, and returns its response while the body still arrives.
@@ -62,8 +63,8 @@ pub(super) async fn answer(
         let message = "the URL is too long to be forwarded to the API server (at most 65,534 bytes): shorten the selectors, or cache the resource";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
-    let place = server.forwarding.take(context.user, 1);
-    let place = place.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.amount_of(context.user)))?;
+    let permit = server.forwarding.take(context.user, 1);
+    let permit = permit.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.amount_of(context.user)))?;
     let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
         guards::check_media_type(context.headers)?;
@@ -74,22 +75,23 @@ pub(super) async fn answer(
     *request.uri_mut() =
         path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be forwarded: {error}")))?;
     *request.headers_mut() = forwarded_headers(context.headers);
+    // The events of a watch over WebSocket are converted to messages, so they must not be compressed.
     if websocket::is_watch(context) {
         request.headers_mut().remove(ACCEPT_ENCODING);
     }
-    // Another fieldcache must not answer from its store either.
+    // An upstream that is another fieldcache must not answer with an older state of its store.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
     }
     let write = address.and_then(|address| Write::begin(server, context, address));
     let is_long = is_long_running(context, address);
-    let counted =
+    let watch_permit =
         if is_long { Some(server.limits.watches().open(context.user, 0).map_err(ApiError::Limited)?) } else { None };
-    let answered = async { upstream.send(request).await.map_err(ApiError::Unavailable) };
+    let sending = async { upstream.send(request).await.map_err(ApiError::Unavailable) };
     let response = if is_long {
-        answered.await?
+        sending.await?
     } else {
-        timeout(context.timeout + GRACE, answered).await.unwrap_or_else(|_| {
+        timeout(context.timeout + GRACE, sending).await.unwrap_or_else(|_| {
             Err(ApiError::Unavailable("the API server did not respond to this forwarded request in time".to_owned()))
         })?
     };
@@ -100,18 +102,18 @@ pub(super) async fn answer(
         ));
     }
     let mut headers = returned_headers(parts.headers);
-    // The share of the body that `record_version` has read into memory.
-    let mut read = None;
+    // Counts the memory of the part of the body that `record_version` has read.
+    let mut body_share = None;
     if let Some(write) = write.filter(|_| parts.status.is_success()) {
-        (body, read) = write.record_version(server, upstream, &mut headers, body).await;
+        (body, body_share) = write.record_version(server, upstream, &mut headers, body).await;
     }
     headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
     let mut body = Body::forwarded(body, is_long);
-    if let Some(counted) = counted {
-        body.hold(counted);
+    if let Some(watch_permit) = watch_permit {
+        body.hold(watch_permit);
     }
-    body.hold((place, read));
+    body.hold((permit, body_share));
     Ok(Response::from_parts(parts, body))
 }
 
@@ -120,7 +122,7 @@ fn empty() -> UpstreamBody {
     Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Whether the response can be without data for long: a watch, or a log that is followed.
+/// Whether the response can pause for a long time without data: a watch, or a log that is followed.
 fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>) -> bool {
     address.is_some_and(|address| {
         let is_log = address.subresource.as_deref().is_some_and(|name| name == "log");
@@ -128,14 +130,14 @@ fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>)
     })
 }
 
-/// Whether a header is about a single connection (hop-by-hop), so that it is not forwarded.
+/// Whether a header applies to a single connection (hop-by-hop), so that it is not forwarded.
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name)
         || ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "http2-settings"]
             .contains(&name.as_str())
 }
 
-/// The headers without those of a single connection (hop-by-hop), which include those that `Connection` names.
+/// The headers that do not apply to a single connection. Those that the header `Connection` names are left out too.
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -150,33 +152,35 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
-/// The headers of a request that are forwarded: none about the client's identity or address.
+/// The headers of a request that are forwarded. Left out are headers about the client's identity or address, about the
+/// length of the body, and of a WebSocket handshake.
 fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_own = |name: &HeaderName| {
+    let is_left_out = |name: &HeaderName| {
         let text = name.as_str();
         [AUTHORIZATION, COOKIE, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, ORIGIN, REFERER].contains(name)
             || ["impersonate-", "x-remote-", "x-forwarded-", "sec-"].iter().any(|start| text.starts_with(start))
     };
     let mut sent = end_to_end(headers);
-    let own: Vec<HeaderName> = sent.keys().filter(|name| is_own(name)).cloned().collect();
-    for name in own {
+    let left_out: Vec<HeaderName> = sent.keys().filter(|name| is_left_out(name)).cloned().collect();
+    for name in left_out {
         sent.remove(name);
     }
     sent
 }
 
-/// The headers of a response that are returned to the client: none that would apply to the address of the API server.
+/// The headers of a response that are returned to the client. Headers that are rules for the address of the API server,
+/// such as CORS, are left out.
 fn returned_headers(headers: HeaderMap) -> HeaderMap {
-    let mut back = end_to_end(&headers);
-    let foreign: Vec<HeaderName> = back
+    let mut returned = end_to_end(&headers);
+    let left_out: Vec<HeaderName> = returned
         .keys()
         .filter(|name| {
             [ALT_SVC, STRICT_TRANSPORT_SECURITY].contains(name) || name.as_str().starts_with("access-control-")
         })
         .cloned()
         .collect();
-    for name in foreign {
-        back.remove(name);
+    for name in left_out {
+        returned.remove(name);
     }
-    back
+    returned
 }

@@ -1,7 +1,8 @@
-//! One GET: an object by name, or its status, which upstream serves as the whole object.
+//! One GET: an object by name, or its subresource status, for which kube-apiserver returns the whole object too.
 //!
-//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the store
-//! as it is; without one `consistency` decides. A response over 4 MiB takes its turn with large lists.
+//! Selectors are ignored here, as kube-apiserver ignores them. A resourceVersion means "not older than"; 0 means the
+//! store as it is; without a resourceVersion `consistency` decides. A response over 4 MiB needs a permit, as a large
+//! list does.
 
 use std::sync::Arc;
 
@@ -48,9 +49,12 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with one object. `whole`: the resource with all fields of its objects, of which the client may drop
-/// managedFields. `offered`: whether protobuf can be negotiated. If the object turns out to have no protobuf form, this
-/// calls itself without that offer.
+/// Responds with one object. `whole` is the resource with all parts of its objects; the client can request only some
+/// parts in the Accept header (`drop`, `keep`). `offered` states whether protobuf can be negotiated. If the object has
+/// no protobuf form, this function calls itself with an offer without protobuf.
+///
+/// # Errors
+/// Those of [`answer`].
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -98,48 +102,51 @@ async fn answer_in(
         None => name.to_owned(),
     };
     // The permit of large lists, and the length in bytes for which it was acquired.
-    let (mut place, mut admitted) = (None, 0);
+    let (mut permit, mut admitted) = (None, 0);
     let now = (server.settings.clock)();
+    // Each round reads the newest object and makes the content. A round that has to wait in the queue of large lists
+    // first drops what it holds, and the next round begins again.
     let (content, object, took, from) = loop {
         let (snapshot, from) = newest_enough(server, context, resource, version, consistency).await?;
         let begun = Instant::now();
         let shown = resource.restrict(Selection::default());
-        let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
+        let stored = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
         context.record.record_access(AccessPath::Index);
-        let found = found.ok_or_else(not_found)?;
-        // Making a response from a large object takes long, and its length is known only then: the permit comes first.
-        let work = work_of(resource, &agreed.form, &found);
-        if work > LARGE && place.is_none() {
-            admitted = found.length() as u64;
+        let stored = stored.ok_or_else(not_found)?;
+        // To make a response from a large object is long work, so the request needs a permit before it. The length of
+        // the response is known only after it.
+        let work = work_of(resource, &agreed.form, &stored);
+        if work > LARGE && permit.is_none() {
+            admitted = stored.length() as u64;
             match server.limits.lists().acquire(context.user, admitted).map_err(ApiError::Limited)? {
-                ListAdmission::Granted(free) => place = Some(free),
+                ListAdmission::Granted(granted) => permit = Some(granted),
                 ListAdmission::Queued(waiting) => {
-                    drop((found, snapshot));
-                    place = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
+                    drop((stored, snapshot));
+                    permit = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
                     continue;
                 }
             }
         }
-        let length = object_work(server, context, resource, &agreed.form).bytes(found.length());
-        let (found, snapshot) = if may_read(length) {
-            (found, snapshot)
+        let length = object_work(server, context, resource, &agreed.form).bytes(stored.length());
+        let (stored, snapshot) = if may_read(length) {
+            (stored, snapshot)
         } else {
             // A long object needs a long turn (`flow_control::long_work`). Nothing is held while the request waits for
             // it, and the newest object is read in it. If the store is not ready then, or has begun a new epoch, its
             // state must be chosen again.
             let epoch = snapshot.epoch();
-            drop((found, snapshot));
+            drop((stored, snapshot));
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, length).await;
             long_turn.map_err(ApiError::Limited)?;
             let LoadState::Ready(newer) = resource.state.load_state() else { continue };
             if newer.epoch() != epoch {
                 continue;
             }
-            let found = newer.get(&key).filter(|object| shown.matches(object)).cloned();
-            (found.ok_or_else(not_found)?, newer)
+            let stored = newer.get(&key).filter(|object| shown.matches(object)).cloned();
+            (stored.ok_or_else(not_found)?, newer)
         };
-        let object = resource.show(found).ok_or_else(not_found)?;
+        let object = resource.show(stored).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as long as a large list needs a permit too, even if the object is short.
         let length = match &content {
@@ -147,22 +154,22 @@ async fn answer_in(
             Content::Table(columns) => Row::new(columns, Shown::as_is(&object), now)
                 .length_with(|json| length_as(json, agreed.format, context)),
         };
-        if length <= LARGE || (place.is_some() && length <= admitted) {
+        if length <= LARGE || (permit.is_some() && length <= admitted) {
             break (content, object, took, from);
         }
-        drop(place.take());
+        drop(permit.take());
         // The next permit is for this length. It admits the object in the next round at any length, so that an object
         // that grows meanwhile does not make the request wait again.
         admitted = u64::MAX;
         match server.limits.lists().acquire(context.user, length).map_err(ApiError::Limited)? {
-            ListAdmission::Granted(free) => {
-                place = Some(free);
+            ListAdmission::Granted(granted) => {
+                permit = Some(granted);
                 break (content, object, took, from);
             }
             ListAdmission::Queued(waiting) => {
                 // Nothing is held in the queue, and the newest object is read after it.
                 drop((content, object, snapshot));
-                place = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
+                permit = Some(Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?);
             }
         }
     };
@@ -172,7 +179,7 @@ async fn answer_in(
             match protobuf::single(&server.catalog(context), resource, &agreed.form, &object, &json) {
                 Some(encoded) => document(encoded, Format::Protobuf, context),
                 None => {
-                    drop((place, object));
+                    drop((permit, object));
                     return Box::pin(answer_in(server, context, address, whole, offered.without())).await;
                 }
             }
@@ -189,8 +196,8 @@ async fn answer_in(
             response
         }
     };
-    if let Some(place) = place {
-        response.body_mut().hold(place);
+    if let Some(permit) = permit {
+        response.body_mut().hold(permit);
     }
     if agreed.misses_protobuf {
         protobuf::add_missed_header(resource, &mut response);
@@ -208,7 +215,7 @@ async fn answer_in(
     Ok(response)
 }
 
-/// A snapshot that is new enough for the request, and how it was reached. `version`: the requested resourceVersion;
+/// A snapshot that is new enough for the request, and how it was reached. `version` is the requested resourceVersion;
 /// `None` if the request has none.
 ///
 /// # Errors
@@ -235,11 +242,11 @@ async fn newest_enough(
             let is_upstream = context.view.is_none() && !resource.prune().is_some_and(|prune| prune.keeps_named_only());
             Box::pin(consistency::newest(server, context, resource, snapshot, is_upstream)).await
         }
-        named => consistency::reach(&resource.state, snapshot, named).await,
+        requested => consistency::reach(&resource.state, snapshot, requested).await,
     }
 }
 
-/// The content of the response.
+/// The content of the response, without its encoding as JSON, YAML or protobuf.
 enum Content {
     /// A JSON document.
     Document(Vec<u8>),
@@ -247,7 +254,8 @@ enum Content {
     Table(Arc<Columns>),
 }
 
-/// The approximate number of bytes that are read to make the response. For a Table, each column reads the object again.
+/// The approximate number of bytes that are read to make the response, to decide whether it needs a permit. For a
+/// Table, each column reads the object again.
 fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
     let passes = match form {
         Representation::Table(_) => 1 + resource.printer_columns.len() as u64,
@@ -260,7 +268,7 @@ fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
     passes.saturating_mul(object.length() as u64)
 }
 
-/// The work of writing an object in this form.
+/// The work of writing an object in this form, as a function of its length, to decide whether it needs a long turn.
 fn object_work(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -274,8 +282,8 @@ fn object_work(
     }
 }
 
-/// The object in the representation that was negotiated. It is converted last, so that any other error of the request
-/// takes precedence.
+/// The content of the response: the object in the negotiated representation `form`. As in kube-apiserver, the object is
+/// converted last, so that any other error of the request takes precedence.
 ///
 /// # Errors
 /// 400 or 406 for a representation that only lists have, 400 for an invalid `includeObject`.

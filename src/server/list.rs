@@ -45,8 +45,8 @@ use crate::wire::{protobuf, warnings, yaml};
 /// are read twice: first to find their length and last object, then to write them.
 const KEPT_PAGE: usize = 1024;
 
-/// The length in bytes that the longest object of a list counts as, at least: rendering takes that much memory even for
-/// short objects.
+/// The minimum length, in bytes, that is assumed for the longest object of a list: rendering takes that much memory
+/// even for short objects.
 const SMALLEST_LONGEST: u64 = 64 << 10;
 
 /// The factor by which indentation lengthens usual objects, to estimate the length of a list before it is written.
@@ -74,9 +74,9 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
-/// Responds with a list. `whole`: the resource with all fields of its objects, of which the client may drop
-/// managedFields. `offered`: whether protobuf can be negotiated. If an object turns out to have no protobuf form, this
-/// calls itself without that offer.
+/// Responds with a list. `whole` is the resource with all parts of its objects; the client can request only some parts
+/// in the Accept header (`drop`, `keep`). `offered` states whether protobuf can be negotiated. If an object has no
+/// protobuf form, this function calls itself with an offer without protobuf.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -91,26 +91,28 @@ async fn answer_in(
     FacetOptions::check_absent(&context.info.query)?;
     let resource = &whole.for_request(&agreed.parts);
     let mut request = ListRequest::read(context, address, resource)?;
+    // Only a fieldcache understands `keep`.
     if !agreed.parts.kept.is_empty() {
         request = request.not_forwarded();
     }
     let request = Arc::new(request);
     let selection = &request.selection;
-    // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
-    // lists.
-    let held_bytes = selection.held_bytes() as u64;
-    let of_selection =
-        (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, held_bytes));
-    let of_selection = of_selection.transpose().map_err(ApiError::Limited)?;
+    // The selection is in memory while the list waits: for the store, a turn, or a permit. So it counts for the user.
+    let selection_bytes = selection.held_bytes() as u64;
+    let selection_share =
+        (selection_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, selection_bytes));
+    let selection_share = selection_share.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
-    let of_order = request
+    // The memory that sorting takes, which also counts for the user, until the function returns.
+    let order_bytes = request
         .sorting
         .as_ref()
         .map_or(0, |sorting| sorting.order.most_held_bytes(state.snapshot(), request.wanted.limit));
-    let of_order = (of_order > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, of_order));
-    let _of_order = of_order.transpose().map_err(ApiError::Limited)?;
-    // Objects are converted last, so any other error takes precedence over a form that does not fit.
+    let order_share =
+        (order_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, order_bytes));
+    let _order_share = order_share.transpose().map_err(ApiError::Limited)?;
+    // As in kube-apiserver, objects are converted last. Any other error takes precedence over a wrong representation.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -121,20 +123,21 @@ async fn answer_in(
     let include = Include::read(&context.info.query, &agreed.form)?;
     let mut begun = Instant::now();
     let (mut state, mut page) = take_page(&request, state).await?;
-    let mut place = None;
+    // A large list needs a permit, because only some large lists are written at the same time.
+    let mut permit = None;
     let is_indented = agreed.format == Format::Yaml || context.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
     if bytes > LARGE {
-        place = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
-            ListAdmission::Granted(place) => place,
+        permit = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
+            ListAdmission::Granted(permit) => permit,
             ListAdmission::Queued(waiting) => {
-                // The state is released while the request is queued. Afterwards the list shows a newer one.
+                // The state is released while the request is queued. Afterwards the list shows a newer state.
                 drop((page, state));
-                let place = Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?;
+                let permit = Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?;
                 (state, from) = state_to_show(server, context, &request, consistency).await?;
                 begun = Instant::now();
                 (state, page) = take_page(&request, state).await?;
-                place
+                permit
             }
         });
     }
@@ -148,6 +151,7 @@ async fn answer_in(
     };
     let held_bytes = page.held_bytes;
     let first_length = page.objects.first_length();
+    // The length of the longest object bounds the memory for rendering YAML and Tables.
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Representation::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
@@ -165,21 +169,22 @@ async fn answer_in(
             let Some(shape) = protobuf::Objects::for_format(&catalog, resource, &agreed.form) else { return Ok(None) };
             // Both listings are in memory while the length is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
-            let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
-            let _of_both = of_both.transpose().map_err(ApiError::Limited)?;
-            let (state, again) = take_page(&request, state).await?;
-            encoded_pieces([again, page], state, resource, shape).await
+            let both_share = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
+            let _both_share = both_share.transpose().map_err(ApiError::Limited)?;
+            let (state, measured_page) = take_page(&request, state).await?;
+            encoded_pieces([measured_page, page], state, resource, shape).await
         });
         match written.await? {
             Some(pieces) => pieces,
             None => {
-                drop((place, of_selection, request));
+                // Releases what this attempt counts for the user, because the next attempt counts it again.
+                drop((permit, selection_share, request));
                 return Box::pin(answer_in(server, context, address, whole, offered.without())).await;
             }
         }
     } else {
         if table.as_ref().is_some_and(|columns| columns.are_sorted()) {
-            // All objects are read before the first is written.
+            // Such a Table has an order of its own, so all objects are read before the first row is written.
             let page_bytes = usize::try_from(page.bytes).unwrap_or(usize::MAX);
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, page_bytes).await;
             long_turn.map_err(ApiError::Limited)?;
@@ -187,7 +192,7 @@ async fn answer_in(
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
-    // The first pieces are made with the response, and what they hold is counted before it begins. A long first object
+    // `streamed` makes the first pieces, so the memory of the response is counted for them too. A long first object
     // needs a long turn (`flow_control::long_work`).
     let first_length = table.as_ref().map_or(first_length, |columns| columns.work().bytes(first_length));
     let long_turn = server.limits.seats().wait_for_long_turn(context.user, first_length).await;
@@ -195,7 +200,7 @@ async fn answer_in(
     // Through a View that prunes, short lists have no Content-Length. It would reveal that one turn was enough to read
     // their objects, including the pruned parts.
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
-    // The first pieces have been made, maybe all of them.
+    // `streamed` has made the first pieces. If the state was revoked meanwhile, they may lack objects.
     if revocation.is_revoked() {
         return Err(past::revoked_error().into());
     }
@@ -207,8 +212,8 @@ async fn answer_in(
     if agreed.format == Format::Yaml {
         response.body_mut().add_held_bytes(yaml::most_held(longest));
     }
-    if let Some(place) = place {
-        response.body_mut().hold(place);
+    if let Some(permit) = permit {
+        response.body_mut().hold(permit);
     }
     if agreed.format == Format::Protobuf {
         response.body_mut().add_held_bytes(protobuf::MOST_HELD);
@@ -253,7 +258,7 @@ pub(super) async fn state_to_show(
     if may_lag {
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
-    // With an older state, a client could not follow the list with a watch.
+    // The View has selected other objects before this version, so a watch could not continue from an older state.
     let since = resource.selected_since();
     let (snapshot, from) = match wanted.state {
         WantedState::Exactly(version) if version < since => return Err(wanted.expired().into()),
@@ -271,7 +276,7 @@ pub(super) async fn state_to_show(
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
-/// The Go type of an object of this kind, as the messages of kube-apiserver have it.
+/// The Go type of objects of this kind or list kind, as error messages of kube-apiserver name it.
 pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     match resource.origin {
         ResourceOrigin::Custom if kind == resource.kind => "*unstructured.Unstructured".to_owned(),
@@ -283,7 +288,7 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     }
 }
 
-/// The page of a state that a request shows, and the state. The page is found in turns of the user.
+/// Finds the page of `state` that a request shows, in turns of the user. Returns the state and the page.
 ///
 /// # Errors
 /// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`). 400 for the token
@@ -353,10 +358,10 @@ impl ListRequest {
 /// Which state and which page of it a request wants.
 struct Wanted {
     state: WantedState,
-    /// The maximum number of objects.
+    /// The maximum number of objects; `None` for the rest of the list.
     limit: Option<usize>,
-    /// Where the page begins: the key in the continue token, and the same as a key of the store. `None`: at the first
-    /// object.
+    /// Where the page begins: the key in the continue token, and this key with `prefix`, as the store has it. `None`:
+    /// at the first object, or where the token of a sorted list says.
     start: Option<(String, String)>,
     /// The part of store keys that the tokens of this request leave out: its namespace with a slash; empty for all
     /// namespaces.
@@ -365,7 +370,7 @@ struct Wanted {
 
 /// Which state of the store a request wants.
 enum WantedState {
-    /// The newest, by the consistency of the request: it names no version.
+    /// The newest state, because the request names no version. The consistency of the request decides how new it is.
     Newest,
     /// Any state: the request names version 0.
     Any,
@@ -406,7 +411,7 @@ impl Wanted {
                     (token.version, Some((start, key)))
                 }
             };
-            // Version 0 disables the limit with a token too: the page is all the rest of the token's state.
+            // As in a list without a token, version 0 disables the limit: the page is the rest of the list.
             let limit = limit.filter(|_| !is_zero);
             if !options.version.is_empty() && !is_zero {
                 let message = "specifying resource version is not allowed when using continue";
@@ -433,7 +438,7 @@ impl Wanted {
     /// The state that the request wants, from a snapshot that is new enough.
     ///
     /// # Errors
-    /// 410 if it wants an exact version that is too old. For a page, the error has a token to continue inconsistently.
+    /// 410 if an exact version is too old. For a page, the error has a token to continue inconsistently.
     fn state(
         &self,
         resource_state: &ResourceState,
@@ -533,7 +538,7 @@ impl PageObjects {
 }
 
 impl Page {
-    /// Finds the page of a state that a request wants. Without a limit, this is the rest of the list.
+    /// Finds the page of a state that a request without `sortBy` wants. Without a limit, this is the rest of the list.
     async fn take(state: State, request: &ListRequest) -> Page {
         let ListRequest { selection, wanted, resource, .. } = request;
         let version = state.version();
@@ -543,7 +548,7 @@ impl Page {
             ListMeta { version, continue_token: String::new(), remaining: None, shard: selection.shard.clone() };
         let length = counted_length(resource);
         let estimated = |listing: &Listing| {
-            // Most lists are so short that the exact length does not matter.
+            // A list that is not large by this upper bound needs no permit, so its exact length does not matter.
             let most = listing.at_most().saturating_mul(listing.longest() as u64);
             if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, &length) }
         };
@@ -580,10 +585,10 @@ impl Page {
 }
 
 impl Page {
-    /// Finds the page of a state in an order. Without a limit, this is the rest of the list.
+    /// Finds the page of a state in the order of `sortBy`. Without a limit, this is the rest of the list.
     ///
     /// # Errors
-    /// 400 for a token that is not of this list.
+    /// 400 for a continue token of another list.
     async fn take_sorted(state: State, request: &ListRequest, sorting: &Sorting) -> Result<Page, ApiError> {
         let ListRequest { selection, wanted, resource, .. } = request;
         let (version, shard) = (state.version(), selection.shard.clone());
@@ -596,7 +601,7 @@ impl Page {
     }
 }
 
-/// A function for the length that an object of a list counts as, in bytes.
+/// A function that returns the length, in bytes, with which an object counts in the estimated length of a list.
 ///
 /// Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a View
 /// prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
@@ -608,7 +613,8 @@ fn counted_length(resource: &Resource) -> impl Fn(&Object) -> u64 + use<> {
     }
 }
 
-/// A function that prunes the objects of a resource as its View requires.
+/// A function that prunes objects of a resource as its View requires. It returns `None` for an object that is not
+/// shown.
 fn show(resource: &Arc<Resource>) -> Show {
     let resource = resource.clone();
     Box::new(move |object| resource.show(object))
@@ -618,7 +624,7 @@ fn show(resource: &Arc<Resource>) -> Show {
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
 /// The body of the response in pieces, and the revocation that ends it if its snapshot is released (`store::pins`). Not
-/// for protobuf: see [`encoded_pieces`]. `table`: the columns if the response is a Table.
+/// for protobuf: see [`encoded_pieces`]. `table` has the columns if the response is a Table.
 fn pieces(
     page: Page,
     snapshot: &Snapshot,
@@ -631,7 +637,8 @@ fn pieces(
     let resource = resource.clone();
     let Page { meta, mut objects, is_sorted, .. } = page;
     let mut show = show(&resource);
-    // Sorting reads what is shown of all objects, so they are pruned before it and not again when they are written.
+    // A Table sorts by what is shown. So objects are pruned before they are sorted, and not again when they are
+    // written.
     let own_order = table.filter(|_| !is_sorted);
     if let Some(sorted) = own_order.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
         objects = PageObjects::Kept(sorted.into_iter());
@@ -678,7 +685,7 @@ fn pieces(
     (pieces, revocation)
 }
 
-/// The objects of a page for protobuf, which reads them twice: the total length comes before the first object.
+/// The objects of a page for protobuf. They are read twice: the total length is written before the first object.
 struct Twice {
     /// The objects that are not measured yet.
     measured: Peekable<PageObjects>,
@@ -689,17 +696,17 @@ struct Twice {
 /// The body of a list in protobuf, and the revocation that ends it if its snapshot is released. `None` if an object has
 /// no protobuf form. Both pages are the same page of `state`: the first is measured and the second is written.
 ///
-/// The state is pinned like that of a list that is being sent, because measuring takes many turns.
+/// The state is pinned, as for a list that is being sent, because measuring takes many turns. So it can be revoked.
 ///
 /// # Errors
 /// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
 async fn encoded_pieces(
-    [again, page]: [Page; 2],
+    [measured_page, page]: [Page; 2],
     state: State,
     resource: &Arc<Resource>,
     shape: protobuf::Objects,
 ) -> Result<Option<(Pieces, Revocation)>, ApiError> {
-    let pinned = state.snapshot().pin(Twice { measured: again.objects.peekable(), written: page.objects });
+    let pinned = state.snapshot().pin(Twice { measured: measured_page.objects.peekable(), written: page.objects });
     drop(state);
     let (mut encoder, mut length) = (Encoder::default(), 0);
     loop {
@@ -735,8 +742,7 @@ async fn encoded_pieces(
     Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, show, b"", write)), revocation)))
 }
 
-/// The work of finding a length that was noted at an object, as the number of bytes that could be read in the same
-/// time.
+/// The work to look up the encoded length that is stored with an object, in bytes that could be read in the same time.
 const NOTED_COST: usize = 128;
 
 /// The result of one turn of measuring.
@@ -749,7 +755,7 @@ enum Measured {
     Unencodable,
 }
 
-/// Adds the encoded length of the next objects to `length`, for one turn of work.
+/// Adds the encoded lengths of the next objects to `length`, until one turn of work is done.
 fn measure(
     objects: &mut Peekable<PageObjects>,
     resource: &Resource,
@@ -757,6 +763,7 @@ fn measure(
     encoder: &mut Encoder,
     length: &mut usize,
 ) -> Measured {
+    // `read`: the number of bytes that were read in this turn.
     let (mut json, mut read) = (Vec::new(), 0);
     while read < CHUNK {
         let Some(object) = objects.peek() else { return Measured::All };
@@ -766,7 +773,7 @@ fn measure(
             break;
         }
         let Some(object) = objects.next() else { return Measured::All };
-        // If a View prunes objects, each pruned one is a new object, at which nothing is noted.
+        // If a View prunes objects, each pruned object is a new one without a stored length, and `noted` is `None`.
         if let Some(noted) = noted {
             read += NOTED_COST;
             *length += noted;

@@ -70,6 +70,7 @@ const FIRST_EVENTS: u64 = 8;
 /// Serves requests from a [`Registry`].
 pub struct Server {
     pub(super) state: ServerState,
+    /// The metrics of requests.
     tally: Arc<RequestMetrics>,
     /// Permits to write an event into the audit log.
     pub(super) writing_events: Arc<FairSemaphore<User>>,
@@ -119,36 +120,37 @@ impl Server {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Returns the response to one request of a connection. Never fails and never panics: an internal error is a 500 of
-    /// this request alone, or ends its response early.
+    /// Returns the response to one request of a connection. The method does not fail or panic: an internal error is a
+    /// 500 for this request alone, or ends its response early.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let (begun, noted) = (Instant::now(), RequestRecord::default());
+        let (begun, record) = (Instant::now(), RequestRecord::default());
         let (mut parts, body) = request.into_parts();
         let log = RequestLog::begin(&parts, begun);
         // Bodies are needed only for requests that are forwarded, and for reviews, which are created by POST.
-        let is_read = self.state.upstream().is_some() || parts.method == Method::POST;
-        let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
-        let answered = AssertUnwindSafe(self.stages(&mut parts, body, &noted, connection)).catch_unwind().await;
+        let needs_body = self.state.upstream().is_some() || parts.method == Method::POST;
+        let body = needs_body.then(|| body.map_err(Into::into).boxed_unsync());
+        let answered = AssertUnwindSafe(self.stages(&mut parts, body, &record, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             error_response(&self.state.internal_error(), Format::Json, false)
         });
-        if let Some(audited) = noted.audited() {
-            let turns = (&self.writing_events, noted.user().unwrap_or(connection.user()));
-            let answered = audited.record_response(response.status().as_u16(), response.body().is_stream(), turns);
-            if let Err(failure) = answered.await {
+        // The response is returned only if its audit event can be written.
+        if let Some(audited) = record.audited() {
+            let turns = (&self.writing_events, record.user().unwrap_or(connection.user()));
+            let written = audited.record_response(response.status().as_u16(), response.body().is_stream(), turns);
+            if let Err(failure) = written.await {
                 response = error_response(&failure, Format::Json, false);
             }
         }
         response.body_mut().count_panics(self.state.registry.panics());
         let headers = response.headers_mut();
-        // A forwarded response has the id under which the API server's log has it.
+        // A forwarded response keeps the id of the API server, under which its audit log has the request.
         if !headers.contains_key("audit-id") {
-            let audit_id = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
+            let audit_id = record.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
             headers.insert(
                 HeaderName::from_static("audit-id"),
                 audit_id.unwrap_or_else(|| self.state.audit_ids.id_for(&parts.headers)),
@@ -157,9 +159,9 @@ impl Server {
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
-        let mut response = complete(self.state.limits.unread(), connection, &parts.method, audited, response);
-        noted.finish(&self.tally, (&parts.method, begun), log, &mut response);
+        let audit_bytes = record.audited().map_or(0, AuditContext::held_bytes);
+        let mut response = complete(self.state.limits.unread(), connection, &parts.method, audit_bytes, response);
+        record.finish(&self.tally, (&parts.method, begun), log, &mut response);
         response
     }
 
@@ -174,6 +176,7 @@ impl Server {
         connection: &ConnectionState,
     ) -> Response<Body> {
         let wants_websocket = websocket::is_requested(parts.version, &parts.headers);
+        // A browser can send a bearer token only as a subprotocol of its WebSocket. It becomes an Authorization header.
         let moved = if wants_websocket { websocket_token::move_token(&mut parts.headers) } else { Ok(()) };
         let has_token = parts.headers.contains_key(AUTHORIZATION);
         let caller = self.recognize(parts);
@@ -183,12 +186,14 @@ impl Server {
         };
         let query_length = slots::query(parts).len();
         let (info, invalid) = turn.work(|| request_info(parts));
-        // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View
+        // The View is found before authorization, because permissions for a View are about the request inside of it. If
+        // it is missing, the error is returned after authentication: only authenticated callers learn whether a View
         // exists.
         let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
-        let known = caller.user;
+        let recognized_user = caller.user;
+        // A WebSocket token that cannot be read gets 401, if the server authenticates.
         let unreadable = self.state.settings.access.as_ref().filter(|_| moved.is_err());
         let invalid = invalid.or_else(|| unreadable.map(|access| ApiError::Access(access.unauthorized())));
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
@@ -197,17 +202,17 @@ impl Server {
         if let Some(head) = &mut head {
             head.release_authorized();
         }
-        // Limits are per authenticated user, across connections.
-        let named = match &authorized {
-            Ok(Some(authorized)) => Some(known.unwrap_or_else(|| User::named(&authorized.identity.user))),
+        // Limits are per authenticated user, across connections; without one, per address.
+        let authenticated_user = match &authorized {
+            Ok(Some(authorized)) => Some(recognized_user.unwrap_or_else(|| User::named(&authorized.identity.user))),
             Ok(None) | Err(_) => None,
         };
         let (authority, authorized) = match guards::authority(&parts.uri, &parts.headers) {
             Ok(authority) => (authority, authorized),
             Err(error) => ("", Err(error)),
         };
-        let (through, missing) = match view.transpose() {
-            Ok(through) => (through, None),
+        let (served_view, missing) = match view.transpose() {
+            Ok(served_view) => (served_view, None),
             Err(missing) => (None, Some(missing)),
         };
         let mut context = RequestContext {
@@ -219,25 +224,26 @@ impl Server {
             wants_websocket,
             has_token,
             timeout: REQUEST_TIMEOUT,
-            view: through,
+            view: served_view,
             record,
             authorized: None,
-            user: named.as_ref().unwrap_or(connection.user()),
+            user: authenticated_user.as_ref().unwrap_or(connection.user()),
             limits: &self.state.limits,
         };
         record.set_user(context.user);
         let authorized = authorized.and_then(|authorized| missing.map_or(Ok(authorized), Err));
-        let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
+        let is_exempt = is_exempt(&info.path, query_length, authenticated_user.as_ref());
         let handled = self.handle(&mut context, authorized, (turn, is_exempt), (&parts.uri, body)).await;
         let is_upgraded = handled.as_ref().is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
-        // The connection carries no requests of other users after this.
+        // A front proxy sends requests of many users over one connection. After the upgrade, the connection carries
+        // only this watch, so it counts for the user of the watch.
         if is_upgraded && context.authorized.as_ref().is_some_and(AuthorizedRequest::is_by_front_proxy) {
             connection.count_for(context.user);
         }
         handled.unwrap_or_else(|error| context.error_response(&self.unless_incomplete(error)))
     }
 
-    /// Authenticates the caller as far as that needs no TokenReview.
+    /// Authenticates the caller as far as this is possible without a TokenReview.
     fn recognize(&self, parts: &Parts) -> Caller {
         let peer = parts.extensions.get::<Arc<Peer>>();
         let recognized =
@@ -246,13 +252,13 @@ impl Server {
         Caller { recognized, user }
     }
 
-    /// Counts the head of a request among those that wait for authorization, and waits for its first turn. Both come
-    /// before the server reads anything of a length that the client chooses. Until a TokenReview has identified the
-    /// user, the limits are those of the address, which many users can share. `None`: without authentication, no head
-    /// is counted.
+    /// Counts the memory of the head of a request while the request waits for authorization, and waits for its first
+    /// turn. Both come before the server reads anything of a length that the client chooses. Until a TokenReview has
+    /// identified the user, the limits of the address apply, which many users can share. The share is `None` without
+    /// authentication: then no head is counted.
     ///
     /// # Errors
-    /// 429 when the heads of this user or address take too much memory, or its turn does not come in time.
+    /// 429 when the heads of this user or address take too much memory, or the turn does not come in time.
     async fn enter(
         &self,
         caller: &Caller,
@@ -267,7 +273,7 @@ impl Server {
         Ok((head, turn.inspect_err(|limited| self.state.limits.count(limited.limit))?))
     }
 
-    /// Waits for the first turn of a request, unless it is exempt.
+    /// Waits for the first turn of a request of `user`, unless the request is exempt.
     ///
     /// # Errors
     /// 429 when too many requests of the user wait, or the turn does not come in time.
@@ -296,7 +302,7 @@ impl Server {
         connection: &ConnectionState,
         turn: &mut Turn,
     ) -> Result<Option<AuthorizedRequest>, ApiError> {
-        // Receives the identity where no audit has begun.
+        // Receives the identity of the caller if no audit has begun. Otherwise the audit context receives it.
         let unaudited = OnceLock::new();
         let recognized = recognized.map(|recognized| self.state.settings.access.as_ref().zip(recognized));
         let authorized = match recognized {
@@ -304,11 +310,13 @@ impl Server {
             Ok(None) => Ok(None),
             Ok(Some((access, recognized))) => {
                 let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-                let known = audit.noted.audited().map_or(&unaudited, AuditContext::identity);
-                let admission = Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(known))));
+                let identity = audit.noted.audited().map_or(&unaudited, AuditContext::identity);
+                let admission =
+                    Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(identity))));
                 let authorized = turn.work_through(admission).await;
-                // Also if the request is not allowed: the client has shown valid credentials.
-                let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
+                // The connection counts for the user also if the request is not allowed: the client has shown valid
+                // credentials.
+                let placed = match identity.get().filter(|identity| !identity.is_anonymous()) {
                     Some(identity) => {
                         connection.authenticate(|| User::named(&access.connection_user(peer.as_ref(), identity)))
                     }
@@ -317,7 +325,8 @@ impl Server {
                 placed.map_err(ApiError::Limited).and(authorized)
             }
         };
-        // A policy may cover a request only if it is rejected. Does nothing if the audit has begun.
+        // The audit policy can have a rule that applies only to rejected requests. `begin` does nothing if the audit
+        // has begun.
         if authorized.is_err() {
             audit.begin(parts, view, Some(unaudited.get().cloned()));
         }
@@ -339,47 +348,51 @@ impl Server {
     ) -> Result<Response<Body>, ApiError> {
         context.authorized = authorized?;
         self.resolve_view(context, &mut turn).await?;
-        // For the user from here on, if authentication has identified one; else still for the address.
+        // From here on, turns count for the user that authentication has identified; without one, for the address. A
+        // turn that the request already has for the same user is kept.
         let user = context.user;
         let mut turn = match turn.0.filter(|worker| worker.user() == user || is_exempt) {
             Some(worker) => Turn((!is_exempt).then_some(worker)),
             None => self.turn(user, is_exempt).await.map_err(ApiError::Limited)?,
         };
-        let audited = context.record.audited().map_or(0, AuditContext::held_bytes);
+        let audit_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
         let mut response = turn.work_through(pin!(self.dispatch(context, uri, body))).await?;
         if websocket::is_watch(context) {
             response = websocket::accept(context, response)?;
         }
-        self.admit_response(user, audited, response)
+        self.admit_response(user, audit_bytes, response)
     }
 
-    /// Determines what the View of a request depends on: the namespaces that it selects by labels, and the values of the
-    /// caller that it uses, such as the labels of the caller's Pod. This is done in turns, because a Pod can be long.
-    /// Does nothing for a request at the root.
+    /// Determines what the View of a request depends on: the namespaces that it selects by labels, and the values of
+    /// the caller that it uses, such as the labels of the caller's Pod. This is done in turns, because a Pod can be
+    /// long. Does nothing for a request without a View.
+    ///
+    /// # Errors
+    /// Those of [`ViewRequest::require_namespaces`] and [`ViewRequest::resolve_consumer`].
     async fn resolve_view(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
-        let Some(through) = &mut context.view else { return Ok(()) };
+        let Some(view) = &mut context.view else { return Ok(()) };
         let catalog = self.state.registry.catalog();
         let (info, authorized) = (context.info, context.authorized.as_ref());
         let resolving = Box::pin(async {
-            through.require_namespaces(info, &catalog).await?;
-            through.resolve_consumer(authorized, &catalog).await
+            view.require_namespaces(info, &catalog).await?;
+            view.resolve_consumer(authorized, &catalog).await
         });
         turn.work_through(resolving).await.map_err(|error| context.redact(error))
     }
 
-    /// Counts what a response holds in memory until its client has read it, and has its body made in turns of the user.
-    /// `audited`: the bytes that the audit event holds meanwhile.
+    /// Counts the memory of a response for its user until the client has read it, and makes the body wait for turns of
+    /// the user. `audit_bytes` is the memory of the audit event, which is held for as long.
     ///
     /// # Errors
     /// 429 when the responses of this user hold as much as they may.
     fn admit_response(
         &self,
         user: &User,
-        audited: usize,
+        audit_bytes: usize,
         mut response: Response<Body>,
     ) -> Result<Response<Body>, ApiError> {
         let (body, unread) = (response.body_mut(), self.state.limits.unread());
-        let may_hold = body.most_held_bytes().map(|bytes| bytes + audited as u64);
+        let may_hold = body.most_held_bytes().map(|bytes| bytes + audit_bytes as u64);
         let share = may_hold.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
         if share.is_some() || body.is_stream() {
             body.count_unread(unread.meter(user, body.is_stream(), share));
@@ -417,9 +430,9 @@ impl Server {
                 Review::Caller(review) => Box::pin(self_review::answer(&self.state, context, review, body)).await,
             };
         }
-        // A View does not serve them.
-        let of_owner = dependents::kind::dependents_path(context.info.route()).filter(|_| context.view.is_none());
-        if let Some(address) = of_owner {
+        // Views do not serve dependents.
+        let dependents_path = dependents::kind::dependents_path(context.info.route());
+        if let Some(address) = dependents_path.filter(|_| context.view.is_none()) {
             return Box::pin(dependents::answer(&self.state, context, address)).await;
         }
         if let Some(forwarded) = self.forward(context, uri, body).await? {
@@ -428,7 +441,7 @@ impl Server {
         match context.info.route() {
             Route::Resource(address) => self.read(context, uri, address).await,
             Route::OpenApi => openapi::answer(&self.state, context, uri.query()).await,
-            // The names of checks contain names of resources, which not every caller may see.
+            // A caller that may not see the names of checks gets only the result. The names contain names of resources.
             Route::Health { endpoint, check: None }
                 if !non_resource::shows_checks(&self.state, context, endpoint).await =>
             {
@@ -446,11 +459,11 @@ impl Server {
         }
     }
 
-    /// Makes the checks that all handlers share: the origin and the media type of the body. Sets the timeout of the
-    /// context to the `timeout` parameter.
+    /// Makes the checks that all handlers share: the guard against web pages at a local server, and the media type of
+    /// the body. Sets the timeout of the context to the `timeout` parameter.
     ///
     /// # Errors
-    /// 403 for a web page, 415 for a body without a media type, 400 for an invalid timeout.
+    /// 403 for a request of a foreign web page, 415 for a body without a media type, 400 for an invalid timeout.
     fn check(&self, context: &mut RequestContext<'_>) -> Result<(), ApiError> {
         if let Some(guard) = &self.state.settings.guard {
             guard.check(context.authority, context.is_tls, context.headers)?;
@@ -479,7 +492,11 @@ impl Server {
     }
 
     /// Forwards a request to the API server if `--pass-through` permits that, and returns its response. `None`: this
-    /// server handles the request. Requests through a View are never forwarded.
+    /// server handles the request. Requests through a View are never forwarded. `body` is `None` if the body of the
+    /// request cannot be needed.
+    ///
+    /// # Errors
+    /// 403 for impersonation, and those of [`forward::answer`].
     async fn forward(
         &self,
         context: &RequestContext<'_>,
@@ -498,15 +515,19 @@ impl Server {
         if !(is_read_of_discovery(context) && forwarded.status().is_success()) {
             return Ok(Some(forwarded));
         }
-        // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects
-        // to find it there next: kube-apiserver never serves one before it lists it.
+        // The source serves a group or version that this server does not list below `/apis` yet. A client that waits
+        // for the group reads `/apis` next, and expects it there: kube-apiserver lists a group before it serves the
+        // group. So the discovery of the source is read again, and this server answers.
         drop(forwarded);
         self.state.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
         non_resource::answer(&self.state, context).map(Some)
     }
 
     /// Reads a resource from its store. Tries again when the resource was replaced meanwhile, and forwards the request
-    /// when the store cannot answer it. All tries together may take as long as one.
+    /// when the store cannot answer it. All attempts together have the timeout of one.
+    ///
+    /// # Errors
+    /// Those of the handlers, and 429 when the resource was replaced [`MOST_ATTEMPTS`] times.
     async fn read(
         &self,
         context: &mut RequestContext<'_>,
@@ -514,10 +535,10 @@ impl Server {
         address: &ResourcePath,
     ) -> Result<Response<Body>, ApiError> {
         let begun = Instant::now();
-        let most = context.timeout.min(self.state.settings.patience);
+        let longest = context.timeout.min(self.state.settings.patience);
         let mut last = NoResponse::Retry;
         for _ in 0..MOST_ATTEMPTS {
-            context.timeout = most.saturating_sub(begun.elapsed());
+            context.timeout = longest.saturating_sub(begun.elapsed());
             let unanswered = match self.handle_resource(context, address).await {
                 Ok(response) => return Ok(response),
                 Err(unanswered) => unanswered,
@@ -534,9 +555,10 @@ impl Server {
                 continue;
             }
             let upstream = match &unanswered {
-                // The API server knows nothing of Views.
+                // The API server cannot apply a View.
                 _ if context.view.is_some() => None,
-                // A caller that may not list the whole resource may still see a part of it, which has no store.
+                // The source does not permit fieldcache to list the whole resource, so it has no store. The API server
+                // can still answer for a part of it.
                 NoResponse::Error(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => {
                     self.state.upstream()
                 }
@@ -544,14 +566,14 @@ impl Server {
                 NoResponse::Error(_) | NoResponse::Retry | NoResponse::NamespacesChanged => None,
             };
             let Some(upstream) = upstream else { return Err(unanswered.into_error()) };
-            context.timeout = most.saturating_sub(begun.elapsed());
+            context.timeout = longest.saturating_sub(begun.elapsed());
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
             return Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await;
         }
         Err(last.into_error())
     }
 
-    /// Whether the source denies lists of the whole resource.
+    /// Whether the source denies fieldcache to list the whole resource of a path (403).
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.state.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.state.load_state());
@@ -570,8 +592,8 @@ impl Server {
     ) -> Result<Response<Body>, NoResponse> {
         let catalog = self.state.catalog(context);
         let mut resource = read::find(&catalog, address)?;
-        if let Some(through) = &context.view {
-            resource = through.as_seen(resource);
+        if let Some(view) = &context.view {
+            resource = view.as_seen(resource);
         }
         context.record.record_resource(context.info, context.headers, address, &resource);
         reject_write(&context.info.method, address, &resource)?;
@@ -582,7 +604,7 @@ impl Server {
         } else if negotiate::names_facets(context.headers) {
             Box::pin(facets::answer(&self.state, context, address, &resource)).await
         } else {
-            // In a box, so that gets and watches hold no memory for its future, the largest of the three.
+            // The future of a list is the largest one. It is in a box, so that gets and watches hold no memory for it.
             Box::pin(list::answer(&self.state, context, address, &resource)).await
         };
         // A deprecated version warns with its errors too, so they become responses here.
@@ -656,7 +678,7 @@ impl Answers for Server {
 
 /// The caller of a request, as far as it is known without a TokenReview.
 struct Caller {
-    /// `None` without authentication.
+    /// The result of authentication without a TokenReview; `None` if the server does not authenticate.
     recognized: Option<LocalAuthentication>,
     /// The user; `None` if only a TokenReview can identify it, or it is anonymous.
     user: Option<User>,
@@ -666,7 +688,7 @@ struct Caller {
 struct Turn(Option<Worker>);
 
 impl Turn {
-    /// Does this work in the current turn.
+    /// Runs `work` in the current turn, and returns its result.
     fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
         match &mut self.0 {
             Some(worker) => worker.work(work),
@@ -674,8 +696,8 @@ impl Turn {
         }
     }
 
-    /// Completes a future, with a turn for each poll. It must be `Unpin`, such as a box: both branches would otherwise
-    /// have a place for a large future.
+    /// Runs a future to its end, with a turn for each poll. The future must be `Unpin`, such as a box. Otherwise both
+    /// branches would reserve memory for a large future.
     async fn work_through<Work: Future + Unpin>(&mut self, work: Work) -> Work::Output {
         match &mut self.0 {
             Some(worker) => worker.work_through(work).await,
@@ -686,13 +708,16 @@ impl Turn {
 
 /// A review that this server handles, with the path of the request.
 enum Review<'r> {
+    /// A PlacementReview.
     Placement(&'r ResourcePath),
+    /// A review of the caller's own identity or permissions, such as a SelfSubjectReview.
     Caller((self_review::kind::SelfReviewKind, &'r ResourcePath)),
 }
 
-/// Reads the path and the query of a request, once for all stages. With an error, the request is invalid: its query has
-/// too many parameters, and the returned [`RequestInfo`] has none of them.
+/// Reads the path and the query of a request, once for all stages. The error is `Some` if the query has more than
+/// [`MOST_PARAMETERS`] parameters. Then the returned [`RequestInfo`] has no parameters.
 fn request_info(parts: &Parts) -> (RequestInfo, Option<ApiError>) {
+    // A long query is not in the URI (`transport::heads`), so it is read through `slots`.
     let text = slots::query(parts);
     let (query, invalid) = match Query::is_too_long(text) {
         true => {

@@ -24,7 +24,8 @@ use crate::wire::api_error::ApiError;
 use crate::wire::params::ListOptions;
 use crate::wire::past;
 
-/// How long a read waits for the store to reach a version (apiserver `storage/cacher/watch_cache.go`).
+/// The maximum time that a read waits for the store to reach a version (blockTimeout in apiserver
+/// `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 /// The served resource of a path, if the path has the scope of the resource.
@@ -43,7 +44,7 @@ pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, 
         // name.
         (Scope::Cluster, None, _) if address.is_nameless => resource.origin != ResourceOrigin::BuiltIn,
         (Scope::Namespaced, _, _) | (Scope::Cluster, None, _) => true,
-        // `namespaces/NS` carries its own name as namespace.
+        // The path of a Namespace, `namespaces/NS`, has the name of the Namespace as namespace and as name.
         (Scope::Cluster, Some(namespace), name) => {
             gvr.group.is_empty() && gvr.resource == "namespaces" && name.as_ref() == Some(namespace)
         }
@@ -51,22 +52,23 @@ pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, 
     if fits { Ok(resource.clone()) } else { Err(unknown()) }
 }
 
-/// Whether a group is built into kube-apiserver, whose router then knows its paths. Paths of custom resources are not
-/// routes.
+/// Whether kube-apiserver has built-in resources in a group. Its router then knows the paths of the group, and returns
+/// a Status for unknown ones. Paths of custom resources are not routes, and unknown ones get plain text.
 pub fn is_built_in(catalog: &Catalog, group: &str) -> bool {
-    let of_group = |version: &String| {
+    let has_built_in = |version: &String| {
         catalog.resources_of(group, version).any(|resource| resource.origin == ResourceOrigin::BuiltIn)
     };
-    group.is_empty() || catalog.group(group).is_some_and(|group| group.versions.iter().any(of_group))
+    group.is_empty() || catalog.group(group).is_some_and(|group| group.versions.iter().any(has_built_in))
 }
 
 /// The namespace to which a request restricts the objects; `None` for all namespaces and for cluster-scoped resources.
-/// Of these, the path of a Namespace has its own name as namespace.
+/// The path of a Namespace, which is cluster-scoped, has a namespace too: its own name. That is ignored.
 pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Option<&'a str> {
     address.namespace.as_deref().filter(|_| resource.scope == Scope::Namespaced)
 }
 
-/// The current snapshot of a store. Waits up to `patience` while the store is being loaded, which this starts.
+/// The current snapshot of a store. Starts to load the store if that has not begun, and waits up to `patience` while it
+/// is being loaded.
 ///
 /// # Errors
 /// 429 while the store is being loaded, 503 if it does not fit into the memory limit. 403 or 503 when the source
@@ -88,8 +90,8 @@ pub fn not_ready(not_ready: NotReady) -> NoResponse {
     })
 }
 
-/// Waits up to [`FRESHNESS_WAIT`] until the store lags at most `max_lag`: a progress notification may be on its way.
-/// `None`: any lag is accepted.
+/// Waits up to [`FRESHNESS_WAIT`] until the time since the last progress of the store is at most `max_lag`, because a
+/// progress notification may arrive soon. `None`: any lag is accepted.
 ///
 /// # Errors
 /// 503 with the time since the last progress of the source, and its cause if that is known.
@@ -102,9 +104,9 @@ pub async fn wait_for_max_lag(resource_state: &ResourceState, max_lag: Option<Du
         .map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
 }
 
-/// A snapshot not older than `version`: `served` if it is new enough. Otherwise waits up to [`FRESHNESS_WAIT`], while
-/// the source is queried for progress. The wait ends early if the source reports that it has not reached `version`
-/// itself.
+/// A snapshot not older than `version`. This is the current snapshot `served` if it is new enough. Otherwise the
+/// function asks the source for progress, and waits up to [`FRESHNESS_WAIT`]. The wait ends early if the source reports
+/// that it has not reached `version` itself.
 ///
 /// # Errors
 /// 504 with kube-apiserver's cause when the store does not reach `version`. [`NoResponse::Retry`] when the resource is
@@ -118,8 +120,8 @@ pub async fn not_older_than(
         return Ok(served);
     }
     let since = Instant::now();
-    // Requests progress from the source. False if the source itself has just reported a much lower version: waiting
-    // would be in vain.
+    // `want` requests progress from the source. It returns false if the source itself has just reported a much lower
+    // version, so that waiting would not help.
     if !resource_state.freshness().want(version) {
         return Err(ApiError::TooLargeVersion { requested: version, current: served.version() }.into());
     }
@@ -152,8 +154,8 @@ pub async fn not_older_than(
 pub struct RequestedSelection {
     /// The namespace and name of the path, and the selectors.
     pub selection: Selection,
-    /// Whether the API server of the source understands the selectors. It does not know the fields of a FieldCache and
-    /// the operators of fieldcache. Most API servers ignore `shardSelector`.
+    /// Whether the API server of the source understands the selectors. It does not know the fields of a FieldCache, the
+    /// operators of fieldcache, and `celSelector`. Most API servers ignore `shardSelector`.
     pub is_upstream: bool,
 }
 
@@ -169,7 +171,8 @@ pub fn check_namespaces(resource: &Resource, version: Version) -> Result<(), NoR
     }
 }
 
-/// Adds a warning to a response if the CEL expression of the request failed for objects.
+/// The text of a warning for the response if the CEL expression of the request failed for objects. `None` if it did
+/// not, or the request has no expression. To be called when the objects have been selected.
 ///
 /// # Errors
 /// 400 if the evaluation costs too much. The error names the remedy.
@@ -188,13 +191,13 @@ pub fn check_cel(cel: Option<&CelFilter>) -> Result<Option<String>, ApiError> {
     }))
 }
 
-/// The selection of a request. The selectors are moved out of `options`, because a request that waits must not hold
-/// them twice.
+/// The selection of a request: the namespace and name of its path, and its selectors. The selectors are moved out of
+/// `options`, because a request that waits must not hold them twice.
 ///
 /// # Errors
 /// 400 for a field that the resource does not have, an operator that does not suit its field, or a label that the View
-/// does not show. 400 for a field selector together with a name in the path, unless it requires that name. 500 for an
-/// invalid shard selector, as upstream.
+/// does not show. 400 for a field selector together with a name in the path, unless it requires that name. 400 for an
+/// invalid `celSelector`, or one in a View. 500 for an invalid shard selector, as in kube-apiserver.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,
@@ -241,8 +244,9 @@ pub fn selection(
     Ok(RequestedSelection { selection: selection.simplified(), is_upstream })
 }
 
-/// The longest time of the evaluation of an expression for one object. The limit of its cost is reached in a tenth of
-/// this. The rest is for threads that have to wait for a processor, which must not make a request fail.
+/// The maximum time for the evaluation of an expression for one object. An evaluation that is not interrupted reaches
+/// the limit of its cost in a tenth of this time. The rest is a reserve: a thread that has to wait for a processor must
+/// not make a request fail.
 const EVALUATION_TIME: Duration = Duration::from_secs(1);
 
 /// The time since this function was called first.
@@ -251,13 +255,14 @@ fn process_time() -> Duration {
     START.elapsed()
 }
 
-/// Counts the work of one request, which reads long objects in long turns only.
+/// A counter for the work of one request, which reads long objects in long turns only (`flow_control::long_work`).
 pub fn work() -> Work {
     Work::with_reads(long_work::may_read)
 }
 
-/// Completes a future that works with a snapshot, with a turn for each poll. If one poll is not enough, the snapshot is
-/// pinned: it can be revoked while the work waits, as for a list that is being sent.
+/// Runs the future `work`, which uses `snapshot`, to its end, with one turn of the user for each poll. If one poll is
+/// not enough, the future is pinned to the snapshot. While the work waits, the snapshot can be revoked to free memory,
+/// as for a list that is being sent. The future is dropped then.
 ///
 /// # Errors
 /// 410 if the snapshot was revoked meanwhile, because readers retained too much memory (`store::pins`).
@@ -265,13 +270,13 @@ pub async fn in_turns<Done>(
     snapshot: Snapshot,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
 ) -> Result<Done, ApiError> {
-    // Nearly all such work is done in one turn.
+    // Nearly all such work is done in one turn, and then needs no pin.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);
     }
     let served = snapshot.pin(work);
     drop(snapshot);
-    // The first poll of the work has already woken this task, so the first `Pending` below only ends this turn.
+    // The poll above has already woken this task. So the first `Pending` below only ends this turn.
     let mut is_next_turn = false;
     poll_fn(|context| {
         if !std::mem::replace(&mut is_next_turn, true) {
@@ -285,8 +290,8 @@ pub async fn in_turns<Done>(
     .await
 }
 
-/// Whether the API server of the source has everything that a selection uses: it lacks the fields of a FieldCache, and
-/// most API servers ignore `shardSelector`.
+/// Whether the API server of the source understands everything that a selection uses. It does not know `celSelector`
+/// and the fields of a FieldCache, and most API servers ignore `shardSelector`.
 pub fn upstream_knows(resource: &Resource, selection: &Selection) -> bool {
     let fields = resource.extractor.fields();
     selection.shard.is_none()
@@ -299,7 +304,7 @@ pub fn upstream_knows(resource: &Resource, selection: &Selection) -> bool {
         })
 }
 
-/// The name that a selection requires, if there is exactly one.
+/// The name that field requirements demand of an object by equality; `None` if they demand none.
 pub fn exact_name(fields: &[FieldTerm]) -> Option<&str> {
     fields.iter().filter(|term| term.field == FieldRef::Name).find_map(FieldTerm::equals)
 }
@@ -310,7 +315,7 @@ pub fn jitter_seed() -> u64 {
     *SEED
 }
 
-/// A random duration between `shortest` and `longest`.
+/// A random duration between `shortest` and `longest`, another one for each call.
 pub fn jittered(shortest: Duration, longest: Duration) -> Duration {
     let random = RandomState::new().hash_one(jitter_seed());
     let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);

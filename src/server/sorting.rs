@@ -15,7 +15,7 @@ use crate::wire::api_error::ApiError;
 /// The maximum number of fields in `sortBy`. The work of a list is proportional to it.
 const MOST_KEYS: usize = 8;
 
-/// Steps of work to find an object of a page.
+/// The work to find one object of a page, in steps of [`Work`](crate::query::Work).
 const STEPS_OF_OBJECT: u64 = 16;
 
 /// One page of a sorted list.
@@ -26,7 +26,7 @@ pub(super) struct SortedPage {
     pub(super) continue_token: String,
     /// The number of objects after this page; `None` on the last one.
     pub(super) remaining: Option<u64>,
-    /// What the lengths of all objects of the page count as, in bytes.
+    /// The estimated length of all objects of the page, in bytes.
     pub(super) bytes: u64,
 }
 
@@ -41,7 +41,8 @@ pub(super) struct Sorting {
 }
 
 impl Sorting {
-    /// Reads `sortBy` and the continue token; `None` for a list without an order. `selection`: that of the request.
+    /// Reads `sortBy` and the continue token. Returns `None` without `sortBy`. `selection` has the selectors of the
+    /// request.
     ///
     /// # Errors
     /// 400 for a field that the resource does not have, that the View does not show, or that can have several values.
@@ -71,11 +72,12 @@ impl Sorting {
         Ok(Some(Sorting { order: SortOrder::new(&keys, has_one_namespace), token, text: text.to_owned() }))
     }
 
-    /// The page of a state. `selection`: the objects that the list shows. `limit`: the maximum number of objects.
-    /// `length`: what the length of an object counts as, in bytes.
+    /// Finds the page of a state. `selection` selects the objects that the list shows. `limit` is the maximum number of
+    /// objects; `None` for all further objects. `length` returns the length in bytes with which an object counts in the
+    /// estimated length of the page.
     ///
     /// # Errors
-    /// 400 for a token that is not of this list.
+    /// 400 for a token after an object that the list does not show.
     pub(super) async fn page(
         &self,
         state: State,
@@ -84,6 +86,7 @@ impl Sorting {
         length: impl Fn(&Object) -> u64,
     ) -> Result<SortedPage, ApiError> {
         let mut work = read::work();
+        // `after`: the last object of the previous page. `taken`: the number of objects of all previous pages.
         let (after, taken) = match &self.token {
             None => (None, 0),
             Some(token) => {
@@ -91,14 +94,14 @@ impl Sorting {
                 if let Some(object) = after.as_ref().filter(|_| selection.cel.is_some()) {
                     work.wait_to_read(object.length()).await;
                 }
-                // The position of an object that is not shown would reveal its values.
+                // A page after an object that the list does not show would reveal the values of that object.
                 let after = after.filter(|object| selection.matches(object));
                 (Some(after.ok_or_else(|| invalid_token(&self.text))?), token.taken)
             }
         };
         let selected = SelectedObjects::find(state, selection, &mut work).await;
         let listing = SortedListing::begin(&selected, &self.order, after.as_ref(), limit, &mut work).await;
-        // The order is known, so all objects of the page can be found before it is sent.
+        // Walks over a copy of the listing, to find the last object and the length of the page before it is sent.
         let (mut rest, mut bytes, mut taken, mut last) = (listing.clone(), 0, taken, None);
         for object in rest.by_ref().take(limit.unwrap_or(usize::MAX)) {
             bytes += length(&object);
@@ -116,7 +119,7 @@ impl Sorting {
     }
 }
 
-/// One field of `sortBy`, in reverse if it begins with `-`.
+/// Reads one field of `sortBy`: the label of a field, in descending order if `-` precedes it.
 ///
 /// # Errors
 /// 400 that states what can be sorted.
@@ -140,7 +143,7 @@ fn key(part: &str, resource: &Resource) -> Result<SortField, ApiError> {
     }
 }
 
-/// The error for a token that is not of a page of this list.
+/// The error for a continue token of another list. `text` is the value of `sortBy`.
 fn invalid_token(text: &str) -> ApiError {
     ApiError::BadRequest(format!(
         "invalid continue token: it is not of this list with sortBy={text}: start a new list without the continue \

@@ -22,7 +22,8 @@ use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceState, Vie
 use crate::request::{RequestInfo, ViewPath};
 use crate::wire::api_error::ApiError;
 
-/// The maximum number of namespaces in each of which the permission of one request is reviewed.
+/// The maximum number of namespaces for which the permission of one request is checked one by one. With more, the
+/// caller needs the permission in all namespaces.
 const MOST_REVIEWED: usize = 256;
 
 /// The resource `views` of the group fieldcache.dev, for authorization.
@@ -35,8 +36,8 @@ pub(super) struct ViewRequest {
     pub(super) view: Arc<View>,
     /// The part of the client's URL before the path inside of the View: `/apis/view.fieldcache.dev/.../proxy`.
     pub(super) prefix: String,
-    /// The values of the caller that the View uses; `None` if the View uses none, or before
-    /// [`ViewRequest::resolve_consumer`]. Before that, a View that uses some shows no objects.
+    /// The values of the caller that the View uses. `None` if the View uses none, and before
+    /// [`ViewRequest::resolve_consumer`] sets them. Until then, a View that uses values of the caller shows no objects.
     pub(super) consumer: Option<ResolvedConsumer>,
     /// The catalog of the server when the request arrived.
     whole: Arc<Catalog>,
@@ -51,8 +52,10 @@ pub(super) type FoundView = Result<ViewRequest, ApiError>;
 
 /// The caller of a View whose selection uses values of the caller.
 pub(super) struct ResolvedConsumer {
+    /// The values of the caller.
     pub(super) consumer: ConsumerContext,
-    /// The caller's Pod, if the selection uses its labels or claims and a store has it.
+    /// The caller's Pod, if the selection uses its labels or claims of its token, and a store has the Pod. Watches end
+    /// when the Pod changes.
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
@@ -83,10 +86,11 @@ impl ViewRequest {
         self.view.catalog(whole)
     }
 
-    /// A resource of the View's catalog, restricted to what the caller sees.
+    /// A resource of the View's catalog, restricted to what this caller sees: by the values of the caller, and by the
+    /// namespaces.
     pub(super) fn as_seen(&self, mut resource: Arc<Resource>) -> Arc<Resource> {
-        if let Some(seen) = &self.consumer {
-            resource = Arc::new(resource.of_consumer(&seen.consumer));
+        if let Some(resolved) = &self.consumer {
+            resource = Arc::new(resource.of_consumer(&resolved.consumer));
         }
         if let Some(namespaces) = self.namespaces.get() {
             resource = Arc::new(resource.within(namespaces));
@@ -109,7 +113,8 @@ impl ViewRequest {
         }
     }
 
-    /// The namespaces in which the caller needs the permission for a resource, unless the request names one itself.
+    /// The namespaces in which the caller needs the permission for a resource, unless the request names a namespace
+    /// itself. See the function [`permission_namespaces`].
     pub(super) fn permission_namespaces(&self, group: &str, resource: &str) -> PermissionNamespaces {
         if self.namespaces.get().is_none()
             && let Some(followed) = followed_namespaces(&self.view, &self.whole, group, resource)
@@ -119,11 +124,11 @@ impl ViewRequest {
         permission_namespaces(&self.view, self.namespaces.get(), group, resource)
     }
 
-    /// Returns an error if the View selects the namespaces of the requested resource by labels, and they are not known.
-    /// `whole` is the catalog of the server.
+    /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels, and they are not known
+    /// yet. `whole` is the catalog of the server.
     ///
     /// # Errors
-    /// 429 or 503 while the store of Namespaces is not ready, or is not whole.
+    /// 429 or 503 if the store of Namespaces is not ready, missing, or a partial store.
     pub(super) async fn require_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) -> Result<(), ApiError> {
         let Ok(Some(named)) = info.resource() else { return Ok(()) };
         let Some(selected) = self.view.selected_namespaces(&named.gvr.group, &named.gvr.resource) else {
@@ -161,13 +166,13 @@ impl ViewRequest {
         if terms.is_empty() {
             return Ok(());
         }
-        let missing = |what: &dyn fmt::Display, remedy: &str| {
-            ApiError::Forbidden(format!("the View {} requires {what} of the caller: {remedy}", self.view.name()))
+        let missing = |value: &dyn fmt::Display, remedy: &str| {
+            ApiError::Forbidden(format!("the View {} requires {value} of the caller: {remedy}", self.view.name()))
         };
         let mut values = Vec::new();
         for wanted in terms.values() {
-            let found = identity.and_then(|identity| claimed(identity, wanted));
-            let Some(found) = found else {
+            let value = identity.and_then(|identity| claimed(identity, wanted));
+            let Some(value) = value else {
                 let remedy = match wanted {
                     ConsumerClaim::Namespace | ConsumerClaim::ServiceAccountName => "use a ServiceAccount's token",
                     ConsumerClaim::NodeName | ConsumerClaim::PodName | ConsumerClaim::PodUid => {
@@ -176,7 +181,7 @@ impl ViewRequest {
                 };
                 return Err(missing(&wanted, remedy));
             };
-            values.push((wanted, found.to_owned()));
+            values.push((wanted, value.to_owned()));
         }
         let mut consumer = ConsumerContext { values, ..ConsumerContext::default() };
         let mut pod = None;
@@ -185,10 +190,10 @@ impl ViewRequest {
             let pods =
                 pods.ok_or_else(|| missing(&"the labels of a Pod", "pods are not cached: create the FieldCache pods"))?;
             let snapshot = read::snapshot(&pods.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
-            let part = |wanted| consumer.value(wanted).unwrap_or_default();
-            let named = (part(ConsumerClaim::Namespace), part(ConsumerClaim::PodName), part(ConsumerClaim::PodUid));
+            let claim = |wanted| consumer.value(wanted).unwrap_or_default();
+            let names = (claim(ConsumerClaim::Namespace), claim(ConsumerClaim::PodName), claim(ConsumerClaim::PodUid));
             let terms = Arc::new(terms.clone());
-            let followed = FollowedPod::new(&pods.state, &snapshot, named, &terms);
+            let followed = FollowedPod::new(&pods.state, &snapshot, names, &terms);
             let followed =
                 followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token does not exist"))?;
             consumer.labels = followed.labels().clone();
@@ -206,8 +211,8 @@ fn namespaces() -> Gvr {
     Gvr::new("", "v1", "namespaces")
 }
 
-/// The namespaces that a View shows of a resource now, if it selects them by labels. `None` if it does not, and also
-/// while the store of Namespaces is not ready. `whole` is the catalog of the server.
+/// The namespaces of which a View shows a resource now, if the View selects namespaces by labels. `None` if it does
+/// not, and also while the store of Namespaces is not ready. `whole` is the catalog of the server.
 pub(super) fn followed_namespaces(
     view: &View,
     whole: &Catalog,
@@ -215,21 +220,21 @@ pub(super) fn followed_namespaces(
     resource: &str,
 ) -> Option<FollowedNamespaces> {
     let selected = view.selected_namespaces(group, resource)?;
-    // A partial store lacks Namespaces that the selector selects.
+    // `Catalog::resource` returns no partial store, which would lack Namespaces that the selector selects.
     let state = &whole.resource(&namespaces())?.state;
     let LoadState::Ready(snapshot) = state.load_state() else { return None };
     Some(FollowedNamespaces::new(selected, (state, &snapshot), states(whole, group, resource)))
 }
 
-/// The stores of a resource, of all versions.
+/// The states of the stores of all versions of a resource. `group` and `resource` are its group and plural name.
 fn states(whole: &Catalog, group: &str, resource: &str) -> Arc<[Arc<ResourceState>]> {
-    let is_of = |found: &&Arc<Resource>| found.gvr.group == group && found.gvr.resource == resource;
-    whole.stores().filter(is_of).map(|found| found.state.clone()).collect()
+    let is_version = |other: &&Arc<Resource>| other.gvr.group == group && other.gvr.resource == resource;
+    whole.stores().filter(is_version).map(|version| version.state.clone()).collect()
 }
 
-/// The namespaces in which a caller needs the permission for a resource of a View, unless the request names one itself.
-/// `followed` are those that the View selects by labels, if they are known. If they are not, or there are none or too
-/// many, the caller needs the permission in all namespaces.
+/// The namespaces in which a caller needs the permission for a resource of a View, unless the request names a namespace
+/// itself. `followed` are the namespaces that the View selects by labels, if they are known. If they are not known, or
+/// there are none or more than [`MOST_REVIEWED`], the caller needs the permission in all namespaces.
 pub(super) fn permission_namespaces(
     view: &View,
     followed: Option<&FollowedNamespaces>,
@@ -249,12 +254,14 @@ pub(super) fn permission_namespaces(
 }
 
 /// The Pod of the caller's token, for a selection that uses the claims of the token. Watches end when this Pod is
-/// deleted. `None` if the token has no Pod, or if no complete store has it. `terms`: what the selection uses of the
-/// caller; `whole`: the catalog of the server.
+/// deleted. `None` if the token has no Pod, or if no complete store of Pods has it. `terms` states which values of the
+/// caller the selection uses. `whole` is the catalog of the server.
+///
+/// A Pod that is missing in a complete store can be newer than the store, or deleted. Then the API server reviews the
+/// token again, without any cache.
 ///
 /// # Errors
-/// A Pod that is missing in a complete store can be newer than the store, or deleted. Then the API server reviews the
-/// token again, without any cache: 401 if the token is no longer valid, 503 if the API server gives no decision.
+/// 401 if the token is no longer valid, 503 if the API server gives no decision.
 async fn followed_pod(
     authorized: Option<&AuthorizedRequest>,
     terms: &ConsumerTerms,
@@ -278,8 +285,14 @@ async fn followed_pod(
     }
 }
 
+// Keys of the extra values that kube-apiserver adds to the user of a ServiceAccount token that is bound to a Pod
+// (apiserver `authentication/serviceaccount/util.go`).
+
+/// The key of the name of the node on which the Pod runs.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// The key of the name of the Pod.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+/// The key of the uid of the Pod.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
 /// The value of a claim; `None` if the caller is not a ServiceAccount, or its token has no or several values for the
@@ -292,13 +305,13 @@ fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
     };
     // These claims count only in a token that is bound to a Pod, whose node the scheduler chose. The node of a token
     // that is bound to a Node alone is the choice of the token's creator.
-    let of_pod = |key: &str| extra(POD_NAME).and(extra(POD_UID)).and(extra(key));
-    let found = match wanted {
-        ConsumerClaim::NodeName => of_pod(NODE_NAME),
-        ConsumerClaim::PodName => of_pod(POD_NAME),
-        ConsumerClaim::PodUid => of_pod(POD_UID),
+    let bound_to_pod = |key: &str| extra(POD_NAME).and(extra(POD_UID)).and(extra(key));
+    let value = match wanted {
+        ConsumerClaim::NodeName => bound_to_pod(NODE_NAME),
+        ConsumerClaim::PodName => bound_to_pod(POD_NAME),
+        ConsumerClaim::PodUid => bound_to_pod(POD_UID),
         ConsumerClaim::Namespace => Some(namespace),
         ConsumerClaim::ServiceAccountName => Some(name),
     };
-    found.filter(|found| !found.is_empty())
+    value.filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
+//! One WATCH request: initial events, then changes as they are published, bookmarks, and the end of the stream.
 //!
 //! A watch is a position in the history of its resource. The connection pulls: each pull takes the changes since the
 //! position that may concern the watch, and advances the position. The changes come from the mailbox of
@@ -70,16 +70,19 @@ use shape::{EventEncoder, Mark, WatchEventType};
 use view_changes::ViewChanges;
 use watched_change::{WatchedChange, watched_change};
 
-/// The work of testing whether a change concerns a watch, and of comparing it with one requirement: as the number of
-/// bytes that could be read in the same time. A turn reads a mebibyte of events, or tests thousands of other changes.
+/// The work of testing whether a change concerns a watch, as the number of bytes that could be read in the same time. A
+/// turn reads a mebibyte of events, or tests thousands of changes that are not for the watch.
 const LOOK_COST: usize = 256;
+
+/// The additional work of comparing a change with one requirement of the selectors, in the unit of [`LOOK_COST`].
 const REQUIREMENT_COST: usize = 32;
 
 /// The duration of a watch without `timeoutSeconds` is random, from this (kube-apiserver's `--min-request-timeout`) to
 /// twice this.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 
-/// Responds with a watch. Errors that occur later are ERROR events in its body.
+/// Responds with a watch. Errors that occur after the response has begun are ERROR events in its body. `whole` is the
+/// resource with all parts of its objects; the client can request only some parts in the Accept header.
 ///
 /// # Errors
 /// 400 and 406 for an invalid request, 429 when a limit is reached, and those of [`read::snapshot`].
@@ -100,8 +103,8 @@ pub(super) async fn answer(
     check_not_sorted(&context.info.query)?;
     let mut options = ListOptions::read(context.info)?;
     let selection = whole.restrict(read::selection(whole, address, &mut options)?.selection);
-    // Counted before the first wait. The selection takes more memory than the subscription that is made from it.
-    let of_selection =
+    // The selection counts before the first wait. It takes more memory than the subscription that is made from it.
+    let selection_share =
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
     let mut agreed = negotiate(context.headers, Offer::Watch, offered)?;
@@ -114,7 +117,7 @@ pub(super) async fn answer(
     // In a View that hides fields, changes of only these fields send no events, unless the client requests them.
     let is_quiet = options.quiet.unwrap_or(whole.hidden().is_some());
     let mut shape = EventEncoder::new(server, context, &resource, agreed.form, encoded, is_quiet)?;
-    // Opened before the store is read: a store that ends is retained for open watches.
+    // The watch is registered before the store is read: a store that ends is retained while it has open watches.
     let open = resource.state.open_watch();
     let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
     if let Some(objects) = shape.encoded()
@@ -125,13 +128,14 @@ pub(super) async fn answer(
         shape = EventEncoder::new(server, context, &resource, agreed.form, None, is_quiet)?;
     }
     let is_encoded = shape.encoded().is_some();
-    let names_none = options.version.is_empty();
+    let names_no_version = options.version.is_empty();
     let consistency = consistency::consistency(server, context)?;
-    if !names_none || consistency == ReadConsistency::Eventual {
+    // A Strong watch without a version waits below for the newest state of the source, so the lag does not matter.
+    if !names_no_version || consistency == ReadConsistency::Eventual {
         read::wait_for_max_lag(&resource.state, server.settings.max_lag).await?;
     }
     let start = match (version, options.send_initial_events) {
-        (None, Some(true)) if names_none => {
+        (None, Some(true)) if names_no_version => {
             Start::Initial { not_older_than: consistency::needed_version(server, context, &resource).await? }
         }
         (version, Some(true)) => Start::Initial { not_older_than: version },
@@ -153,19 +157,19 @@ pub(super) async fn answer(
     // kube-apiserver compresses only watches that replace a list, and no WebSocket.
     let is_compressed = marks_initial_end && accepts_gzip(context.headers) && !websocket::is_watch(context);
     let now = Instant::now();
-    // A length beyond what a clock can hold has no end.
+    // A length that the clock cannot represent is replaced by one of over a century.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let forwarding = if bookmarks { ProgressForwarding::from_request(context, &resource).await } else { None };
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
     let subscription = resource.state.dispatcher().subscribe(&selection, forwarding.is_some());
-    let head_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
-    // A watch of parts of objects has a resource of its own.
-    let of_parts = if agreed.parts.is_whole() { 0 } else { size_of::<Resource>() + agreed.parts.held_bytes() };
-    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes + of_parts;
+    let audit_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
+    // A watch of parts of objects has a `Resource` value of its own.
+    let parts_bytes = if agreed.parts.is_whole() { 0 } else { size_of::<Resource>() + agreed.parts.held_bytes() };
+    let held_bytes = subscription.held_bytes() + lease.held_bytes() + audit_bytes + parts_bytes;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
     let counted = server.limits.watches().open(context.user, held_bytes).map_err(ApiError::Limited)?;
     let initial = match start {
-        Start::Initial { .. } => Some(Initial::new(server, context, selection, of_selection)),
+        Start::Initial { .. } => Some(Initial::new(server, context, selection, selection_share)),
         Start::After(_) | Start::Now => None,
     };
     let watch = Watch {
@@ -209,9 +213,9 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// The plan of the initial events, for the header `Fieldcache-Explain`. `None` if the request does not want it, the
-/// watch has no initial events, or they need a later state than `snapshot`, which is not known when the headers are
-/// sent.
+/// The plan of the initial events, for the header `Fieldcache-Explain`. `None` if the request does not want the header
+/// or the watch has no initial events. Also `None` if they need a later state than `snapshot`: that state is not known
+/// when the headers are sent.
 async fn explanation(
     context: &RequestContext<'_>,
     start: Start,
@@ -220,8 +224,8 @@ async fn explanation(
     resource: &Resource,
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
-    let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    if !is_there || !context.wants_explanation() {
+    let is_new_enough = not_older_than.is_none_or(|version| snapshot.version() >= version);
+    if !is_new_enough || !context.wants_explanation() {
         return None;
     }
     let state = State::current(snapshot.clone());
@@ -240,7 +244,9 @@ enum Written {
 struct Watch {
     /// Renews the caller's authentication and authorization.
     lease: AuthorizationLease,
+    /// The mailbox with the changes that may concern the watch.
     subscription: Subscription,
+    /// Becomes true when the server begins to shut down; then the watch ends.
     draining: state::Receiver<bool>,
     /// What can change the selection of the watch, in a View.
     view_changes: ViewChanges,
@@ -248,14 +254,16 @@ struct Watch {
     _open: OpenWatch,
     /// Counts the watch for its user.
     counted: CountedWatch,
-    /// Work since its last turn. Initial events, and what it has missed, are work like a list and take turns.
+    /// Work since the last turn of the watch, which is not counted for its user yet.
     unpaid: UnchargedWork,
     resource: Arc<Resource>,
     shape: EventEncoder,
     /// The epoch of the snapshot that the watch started from; versions of another epoch cannot be compared.
     epoch: u64,
     place: Place,
+    /// The times of bookmarks; `None` if the client does not want bookmarks.
     bookmarks: Option<Bookmarks>,
+    /// Set if the client is another fieldcache that wants a bookmark for each progress notification.
     progress_forwarding: Option<ProgressForwarding>,
     /// Whether the last event is in a relist gap: a client that resumed from its version would be rejected.
     ends_in_relist_gap: bool,
@@ -263,11 +271,13 @@ struct Watch {
     marks_initial_end: bool,
     /// The compressed stream; `None` if the watch is not compressed.
     gzip: Option<GzipMember>,
+    /// When the watch ends.
     deadline: Instant,
 }
 
 impl Watch {
-    /// The next lines, at least one; `None` at the end.
+    /// Waits for the next lines to send, at least one; `None` at the end of the watch. Each pass of the loop checks the
+    /// reasons to end, writes what is next at the position of the watch, and adds a bookmark if one is due.
     async fn next_batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         loop {
@@ -287,16 +297,17 @@ impl Watch {
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
-            // The client repeats the request, and gets the error then.
+            // A caller that is no longer authorized repeats the request, and gets the error then.
             if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
             let begins = matches!(self.place, Place::Before { .. });
+            // Whether all events so far are written. The position stays `Ended` unless a branch sets it again.
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot, initial } => {
-                    // In a box: the watch would otherwise reserve memory for this future for as long as it lasts.
+                    // The futures are in boxes. Otherwise, the watch would reserve memory for them as long as it lasts.
                     match snapshot.take() {
-                        // Finding the objects of initial events is as much work as a list.
+                        // Finding the objects of initial events is as much work as a list, so it needs a turn.
                         Some(snapshot) if matches!(start, Start::Initial { .. }) => {
                             Box::pin(async {
                                 let mut worker = self.unpaid.wait_for_turn().await;
@@ -305,6 +316,7 @@ impl Watch {
                             .await;
                         }
                         Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
+                        // The snapshot was revoked, because readers retained too much memory.
                         None => self.shape.write_error(&past::revoked_error(), &mut batch.rest),
                     }
                     false
@@ -365,8 +377,8 @@ impl Watch {
         }
     }
 
-    /// Compresses the lines in a batch, if this watch is compressed. This is done in the turn that wrote them: a watch
-    /// that waited for another turn would hold the uncompressed lines meanwhile.
+    /// Compresses the lines in a batch, if this watch is compressed. This happens in the turn in which the lines were
+    /// written: a watch that waited for another turn would hold the uncompressed lines meanwhile.
     fn deflate(&self, batch: &mut Batch) {
         if self.gzip.is_some() {
             batch.deflate();
@@ -419,13 +431,13 @@ impl Watch {
         }
     }
 
-    /// The work of testing one change: see [`LOOK_COST`].
+    /// The work of testing one change against the selection, in the unit of [`LOOK_COST`].
     fn cost_of_look(&self) -> usize {
         LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
-    /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error the
-    /// watch stays [`Place::Ended`], after an ERROR event, or without one if the client can simply resume.
+    /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error it
+    /// stays [`Place::Ended`], after an ERROR event, or without one if the client can simply repeat the request.
     async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
         let since = self.resource.selected_since();
         let snapshot = match start {
@@ -454,7 +466,8 @@ impl Watch {
                 }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
-            // The message is that of a history that begins later. Which of both it is depends on what loads first.
+            // The selection of the View is known only since the version `since`. The message is the same as for a
+            // history that begins later, because which of the two begins first depends on what is loaded first.
             Start::After(after) if after < since => {
                 let message = format!("too old resource version: {after} ({since})");
                 return self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -472,14 +485,14 @@ impl Watch {
 
     /// Writes the initial events of one turn, and sets the position of the watch.
     fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
-        let (most, work) = (self.most_together(), self.shape.work());
+        let (most_bytes, work) = (self.most_together(), self.shape.work());
         let may_write = |listing: &mut Listing| may_read(work.bytes(next_length(listing)));
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let meter = WorkMeter::start();
-            while batch.len() < most && !meter.is_over() && large.admits(listing) && may_write(listing) {
+            while batch.len() < most_bytes && !meter.is_over() && large.admits(listing) && may_write(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
-                // All of it is read, however little is shown.
+                // The whole object is read, also if the View shows only a part.
                 count_work(object.length());
                 if let Some(object) = self.resource.show(object) {
                     self.shape.write_event(&self.resource, WatchEventType::Added, Shown::as_is(&object), batch)?;
@@ -491,7 +504,7 @@ impl Watch {
             None => self.shape.write_error(&past::revoked_error(), batch),
             Some(Err(failure)) => self.shape.write_error(&failure, batch),
             Some(Ok(true)) => {
-                // Before the bookmark, which ends the watch if it cannot be sent.
+                // Set before the bookmark is written, because `write_bookmark` sets `Ended` if it fails.
                 self.place = Place::following(events.then, events.version, events.version);
                 if self.marks_initial_end {
                     self.write_bookmark(events.version, true, batch);
@@ -516,8 +529,9 @@ impl Watch {
     fn follow(&mut self, mut place: HistoryPosition, batch: &mut Batch) -> bool {
         (place.is_new, place.is_behind) = (false, false);
         let cost_of_look = self.cost_of_look();
-        let mailed = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
-        let (changes, end, version) = match mailed {
+        let contents = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
+        // `end` and `version`: the position and the version that the watch has reached after these changes.
+        let (changes, end, version) = match contents {
             MailboxContents::Overflowed => return self.read_history(place, &mut batch.rest),
             MailboxContents::Changes { changes, end, version } => (changes, end, version),
         };
@@ -563,14 +577,14 @@ impl Watch {
             LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
             }
-            // Some events of this watch were wrong, and a client that resumed would retain them.
+            // Some events of this watch were wrong. A client that resumed would keep the wrong state, so it must list.
             LoadState::Ready(snapshot) if snapshot.is_invalidated(self.epoch) => {
                 let sent = place.after.max(place.seen);
                 let message = format!("too old resource version: {sent} ({})", snapshot.oldest());
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 return true;
             }
-            // Another history, or none any more: the client resumes or relists.
+            // The history is another one, or has ended. The watch ends, and the client resumes or relists.
             LoadState::Ready(_)
             | LoadState::Gone(_)
             | LoadState::Idle
@@ -578,7 +592,7 @@ impl Watch {
             | LoadState::SourceError { .. }
             | LoadState::OverMemory(_) => return false,
         };
-        // A watch that began ahead of the store, at a version that is now in a relist gap.
+        // The watch began ahead of the store, at a version that is now in a relist gap, whose changes are unknown.
         if snapshot.is_in_relist_gap(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -626,9 +640,9 @@ impl Watch {
         }
         if !place.reads_history {
             place.seen = place.seen.max(snapshot.version());
-            // Every change has been sent. A client that resumes learns what is served now.
+            // The store has ended, and every change has been sent. A client that resumes learns what is served now.
             if let Some(reason) = gone {
-                let what = match reason {
+                let predicate = match reason {
                     // kube-apiserver ends its watches of a definition that is changed or deleted without a message.
                     GoneReason::NotServed | GoneReason::Replaced => None,
                     // A client that resumed would miss the objects whose deletion it was sent, once the version is
@@ -637,8 +651,8 @@ impl Watch {
                     GoneReason::NotOffered => Some("is no longer offered by the API server"),
                     GoneReason::NotCached => Some("is no longer cached here"),
                 };
-                if let Some(what) = what {
-                    let message = format!("too old resource version: {} {what}", self.resource.gvr);
+                if let Some(predicate) = predicate {
+                    let message = format!("too old resource version: {} {predicate}", self.resource.gvr);
                     self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 }
                 return false;
@@ -695,14 +709,14 @@ impl Watch {
         if is_due {
             bookmarks.sent(now);
         }
-        // A bookmark before the start of the watch would send the client back.
+        // While the store is older than the version of the client, a bookmark would send the client back.
         if (is_due || std::mem::take(&mut self.ends_in_relist_gap)) && seen >= after {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
-    /// The bookmark that is due shortly before the end, if it was not sent in time: the next watch can start from it,
-    /// even on a busy machine. `None`: the watch ends without it.
+    /// A batch with the bookmark that is due shortly before the end, if it was not sent in time, such as on a busy
+    /// machine. The next watch of the client can start from it. `None`: the watch ends without this bookmark.
     fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
         // While initial events or changes are left to write, a bookmark would make the client miss them, or receive
@@ -712,7 +726,7 @@ impl Watch {
             return None;
         };
         self.bookmarks.as_mut()?.last.take()?;
-        // If something else must be reported, the next request of the client reports it.
+        // If there is another reason to end, the next request of the client reports it.
         let is_same =
             matches!(self.resource.state.load_state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
         if seen < after || !is_same || self.view_changes.reason(&self.resource).is_some() || self.lease.is_due() {
@@ -728,8 +742,8 @@ impl Watch {
     fn forward_progress(&mut self, batch: &mut Batch) {
         let Place::Following(HistoryPosition { after, seen, .. }) = self.place else { return };
         let (Some(forwarding), true) = (&mut self.progress_forwarding, seen >= after) else { return };
-        let made = self.resource.state.freshness().last_progress();
-        if forwarding.last_forwarded.replace(made) != Some(made) && batch.is_empty() {
+        let progress = self.resource.state.freshness().last_progress();
+        if forwarding.last_forwarded.replace(progress) != Some(progress) && batch.is_empty() {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
@@ -747,7 +761,7 @@ impl Watch {
     /// Waits until there may be something to send, or a reason to end.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
-            // Not in the past, so that this is never a busy loop.
+            // A bookmark that is due but cannot be sent yet would make this a busy loop, so the time is in the future.
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
             None => self.deadline,
         };

@@ -1,9 +1,9 @@
 //! Watches over WebSocket: the handshake, as kube-apiserver makes it (apiserver `endpoints/handlers/watch.go`,
 //! HandleWS, and golang.org/x/net `websocket`).
 //!
-//! The handlers of watches know nothing of it, except that they do not compress. They respond with a body of events,
-//! and errors are ordinary responses. [`accept`] converts the response: its code becomes 101, and its body the frames
-//! of [`crate::wire::messages`]. This includes the response to a watch that was forwarded over HTTP.
+//! The handlers of watches do not depend on the WebSocket, except that they do not compress. They respond with a body
+//! of events, and errors are ordinary responses. [`accept`] converts the response: its code becomes 101, and its body
+//! the frames of [`crate::wire::messages`]. This includes the response to a watch that was forwarded over HTTP.
 //! [`crate::transport::websocket`] sends the frames.
 //!
 //! Browsers do not restrict WebSockets to the site of a page, and they send client certificates with them. So a page of
@@ -31,8 +31,8 @@ use crate::wire::messages::EventMessages;
 /// What is appended to the key of the client for the header Sec-WebSocket-Accept (RFC 6455, 1.3).
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Whether a request asks for a WebSocket (apimachinery `httpstream/wsstream`, IsWebSocketRequest). HTTP/1.0 has no
-/// upgrades, and HTTP/2 neither: kube-apiserver offers no extended CONNECT.
+/// Whether a request asks for a WebSocket (apimachinery `httpstream/wsstream`, IsWebSocketRequest). Only HTTP/1.1 has
+/// upgrades. kube-apiserver does not offer the extended CONNECT of HTTP/2.
 pub(super) fn is_requested(version: Version, headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
     version == Version::HTTP_11
@@ -48,8 +48,8 @@ pub(super) fn is_watch(context: &RequestContext<'_>) -> bool {
     watches && context.wants_websocket && context.info.method == Method::GET
 }
 
-/// Converts the response to a watch to that of its handshake. Errors, and other responses that are no watch, are
-/// unchanged.
+/// Converts the response to a watch to the response of the WebSocket handshake. Errors, and responses without a stream,
+/// are returned unchanged.
 ///
 /// # Errors
 /// 400 and 403 for an invalid handshake, 403 for a page of another site, 406 for events that are not JSON or protobuf.
@@ -70,7 +70,7 @@ pub(super) fn accept(context: &RequestContext<'_>, mut response: Response<Body>)
     if guards::has_body(context.headers) {
         return fault(HandshakeFault::Body);
     }
-    // Upstream reads the first header only, and accepts every single subprotocol.
+    // kube-apiserver reads the first header only, and accepts any subprotocol if the client names only one.
     let protocol = text(SEC_WEBSOCKET_PROTOCOL);
     if protocol.contains(',') {
         return fault(HandshakeFault::SeveralProtocols);
@@ -102,12 +102,13 @@ fn accepted_key(key: &str) -> String {
 }
 
 /// Rejects a handshake that a web page of another site may have caused without knowing a credential. Browsers always
-/// send Origin with a WebSocket. As upstream, other clients must send it too.
+/// send Origin with a WebSocket. As in kube-apiserver, other clients must send Origin too.
 ///
 /// # Errors
-/// 403 without an Origin that is a URL, and for one of another site.
+/// 403 without an Origin that is a URL, and for an Origin of another site.
 fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
-    // `guards` checks all values at a local server. Here one value that is foreign is enough.
+    // A request can have several Origin headers. One that is foreign is enough to need a credential. At a local server,
+    // `guards` has already rejected requests with a foreign Origin.
     let origins: Vec<&str> =
         context.headers.get_all(ORIGIN).iter().map(|origin| origin.to_str().unwrap_or_default()).collect();
     let Some(first) = origins.first() else { return Err(ApiError::Handshake(HandshakeFault::NoOrigin)) };
@@ -116,10 +117,11 @@ fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
         return Err(ApiError::Handshake(HandshakeFault::NoOrigin));
     }
     let authorized = context.authorized.as_ref();
+    // A page of another site does not know the bearer token of its reader. A front proxy has its own rules.
     if authorized.is_some_and(AuthorizedRequest::has_own_credential) {
         return Ok(());
     }
-    // A certificate is of a connection over TLS.
+    // A client certificate comes from a connection over TLS.
     let is_by_certificate = authorized.is_some_and(AuthorizedRequest::is_by_certificate);
     let is_own = |origin: &&&str| guards::is_own_origin(origin, context.authority, context.is_tls || is_by_certificate);
     let Some(foreign) = origins.iter().find(|origin| !is_own(origin)) else { return Ok(()) };
@@ -134,7 +136,7 @@ fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
     )))
 }
 
-/// Whether a text is the scheme of a URL.
+/// Whether a text is the scheme of a URL: a letter, followed by letters, digits, `+`, `-` and `.`.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))

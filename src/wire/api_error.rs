@@ -1,8 +1,8 @@
 //! All errors of requests, and the only place that chooses status codes.
 //!
 //! An [`ApiError`] is the kind of an error with its details. [`ApiError::status`] converts it to the metav1 Status that
-//! kube-apiserver returns (apimachinery `api/errors/errors.go`). Some errors have a plain text body, as upstream.
-//! This module does not write responses: see `response`, and `watch` for errors within a stream.
+//! kube-apiserver returns (apimachinery `api/errors/errors.go`). As in kube-apiserver, some errors have a plain text
+//! body. This module does not write responses: see `response`, and `watch` for errors within a stream.
 
 use std::borrow::Cow;
 
@@ -51,8 +51,8 @@ pub enum ApiError {
     BadRequest(String),
     /// A request that the transport rejects with a code other than 400, such as for its length or its HTTP version.
     Rejected(StatusCode, String),
-    /// A resourceVersion or shardSelector that cannot be parsed, in a request for which upstream returns 500 without a
-    /// reason.
+    /// An error for which kube-apiserver returns a Status with code 500 and without a reason. Examples are a
+    /// resourceVersion or a shardSelector that cannot be parsed.
     Bare(String),
     /// ListOptions that contradict each other.
     InvalidOptions(Vec<OptionFault>),
@@ -67,7 +67,7 @@ pub enum ApiError {
         /// One problem for each invalid field.
         problems: Vec<FieldError>,
     },
-    /// A body that is longer than this many bytes.
+    /// A body that is longer than this maximum, in bytes.
     TooLargeBody(usize),
     /// The table row of an object exceeds the maximum length of a watch event.
     TooLongRow {
@@ -78,7 +78,8 @@ pub enum ApiError {
         /// The maximum length in bytes.
         most: u64,
     },
-    /// The client accepts none of the offered media types, or requests a representation that they do not have.
+    /// The client accepts none of the offered media types, or requests a representation that the resource does not
+    /// have.
     NotAcceptable(String),
     /// The client accepts none of these media types, which the route of a built-in path offers.
     NotRouted(&'static [&'static str]),
@@ -92,9 +93,10 @@ pub enum ApiError {
     Access(AccessError),
     /// The requested version is older than the history, or the snapshot of the response was released.
     Expired {
-        /// Upstream's words for this case.
+        /// The message of kube-apiserver for this case.
         message: String,
-        /// A token that continues the list with the current state, which is inconsistent with the earlier pages.
+        /// A token that continues the list with the current state, which is inconsistent with the earlier pages. `None`
+        /// if the request was not for a further page of a list.
         continue_token: Option<String>,
     },
     /// The store has not reached the requested version.
@@ -104,9 +106,9 @@ pub enum ApiError {
         /// The version of the store.
         current: Version,
     },
-    /// This number of requests of the user are being forwarded, which is the maximum.
+    /// Too many requests of the user are being forwarded at the same time; with their number.
     TooManyForwarded(u64),
-    /// This number of reviews are in progress, which is the maximum, and the wait for a permit timed out.
+    /// Too many placement reviews are in progress, and the wait for a permit timed out; with the maximum.
     TooManyReviews(u64),
     /// A limit was reached.
     Limited(Limited),
@@ -135,7 +137,8 @@ pub enum HandshakeFault {
 }
 
 impl HandshakeFault {
-    /// The status code and the plain text of the response. Upstream's text is empty if its handshake function fails.
+    /// The status code and the plain text of the response. If the handshake function of kube-apiserver fails, its text
+    /// is empty; then the text here states what to change.
     fn response(self) -> (StatusCode, &'static str) {
         match self {
             HandshakeFault::NoKey => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
@@ -210,8 +213,10 @@ impl OptionFault {
 /// The parts of a Status that differ between errors.
 struct Parts<'a> {
     code: StatusCode,
+    /// `None` for a Status without a reason.
     reason: Option<&'static str>,
     message: Cow<'a, str>,
+    /// `None` for a Status without details.
     details: Option<Value>,
 }
 
@@ -246,7 +251,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Cuts a text that is longer than `most` bytes after at most `most` bytes, and appends ` ...`.
+/// Truncates a text that is longer than `most` bytes to at most `most` bytes, and appends ` ...`.
 fn shorten(text: &mut Cow<'_, str>, most: usize) {
     if text.len() > most {
         let end = text.floor_char_boundary(most);
@@ -261,8 +266,8 @@ pub(crate) const WEBSOCKET_VERSION: &str = "13";
 /// while a response is created.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
-/// The seconds after which a client may retry, while a store is loading or a limit is reached. Upstream's back-off
-/// begins with one second too.
+/// The seconds after which a client may retry, while a store is loading or a limit is reached. The back-off of
+/// kube-apiserver begins with one second too.
 const LOADING_RETRY_SECONDS: u64 = 1;
 
 impl ApiError {
@@ -377,7 +382,7 @@ impl ApiError {
         (parts.code, text)
     }
 
-    /// The parts of the Status, with bounded messages.
+    /// The parts of the Status, with messages of limited length.
     fn parts(&self) -> Parts<'_> {
         self.unbounded_parts().bounded()
     }
@@ -505,8 +510,9 @@ impl ApiError {
 /// The Status for a request that is not authenticated or not authorized. The code is 401, 403 or 429 if the caller is
 /// the cause, else 500 or 503.
 ///
-/// Two codes differ from upstream. For a token that could not be reviewed, upstream returns 401, as for an invalid
-/// token. Upstream serves nothing before it has loaded its client CA certificates; fieldcache returns 503 until then.
+/// Two codes differ from kube-apiserver. For a token that could not be reviewed, kube-apiserver returns 401, as for an
+/// invalid token; fieldcache returns 503. kube-apiserver serves nothing before it has loaded its client CA
+/// certificates; fieldcache returns 503 until then.
 fn access_error_parts(error: &AccessError) -> Parts<'_> {
     match error {
         AccessError::Unauthorized(accepted) => {
@@ -565,8 +571,8 @@ fn access_error_parts(error: &AccessError) -> Parts<'_> {
     }
 }
 
-/// The Status for a limit that was reached. The code is 503 if the memory for a store is missing, because fewer
-/// requests do not help there, and otherwise 429. The cause has the reason and the option of the limit, for programs.
+/// The Status for a limit that was reached. The code is 503 if there is not enough memory for a store, because fewer
+/// requests would not help, and otherwise 429. The cause has the reason and the option of the limit, for programs.
 fn limited_parts(limited: &Limited) -> Parts<'_> {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
@@ -590,8 +596,8 @@ fn limited_parts(limited: &Limited) -> Parts<'_> {
     Parts::new(code, reason, &*limited.message).with_details(details)
 }
 
-/// The details of a Status about an object: its name, group and resource, without empty ones. As upstream, `kind` is
-/// the resource.
+/// The details of a Status about an object: its name, group and resource; empty ones are left out. As in
+/// kube-apiserver, `kind` is the plural name of the resource.
 fn details(name: &str, gvr: &Gvr) -> Value {
     let mut details = Map::new();
     for (key, value) in [("name", name), ("group", &*gvr.group), ("kind", &*gvr.resource)] {
@@ -602,7 +608,7 @@ fn details(name: &str, gvr: &Gvr) -> Value {
     Value::Object(details)
 }
 
-/// The Status for invalid options: 422. `kind`: `ListOptions` or `CreateOptions`.
+/// The Status for invalid options: 422. `kind` is `ListOptions` or `CreateOptions`.
 fn invalid_options_parts(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
     let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message())).collect();
     let message = match &messages[..] {
@@ -617,8 +623,8 @@ fn invalid_options_parts(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
         .with_details(json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}))
 }
 
-/// The Status for an invalid review: 422, in upstream's words for an invalid object (apimachinery `api/errors`,
-/// NewInvalid).
+/// The Status for an invalid review: 422, with the message of kube-apiserver for an invalid object (apimachinery
+/// `api/errors`, NewInvalid).
 fn invalid_review_parts(group: &str, kind: &str, problems: &[FieldError]) -> Parts<'static> {
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let message = match &messages[..] {

@@ -1,7 +1,7 @@
 //! The response form Facets of a list: its media type, its query parameters, and its JSON.
 //!
-//! `query::facets` counts, and `server::facets` responds. The form is fieldcache's own: kube-apiserver has none like
-//! it, and ignores its parameters.
+//! `query::facets` counts, and `server::facets` responds. Only fieldcache has this form; kube-apiserver ignores its
+//! parameters.
 
 use super::api_error::ApiError;
 use super::encode::{ListMeta, write_string, write_type};
@@ -19,7 +19,7 @@ pub const VERSION: &str = "v1alpha1";
 /// The media type that requests Facets.
 pub const MEDIA_TYPE: &str = "application/json;as=Facets;g=view.fieldcache.dev;v=v1alpha1";
 
-/// The number of values of each facet without `facetLimit`.
+/// The maximum number of values of each facet if the request has no `facetLimit`.
 const DEFAULT_LIMIT: usize = 20;
 
 /// The maximum of `facetLimit`.
@@ -68,8 +68,8 @@ impl FacetOptions {
         Ok(FacetOptions { labels: labels.into_iter().map(str::to_owned).collect(), limit })
     }
 
-    /// Checks that a request for something else than Facets has none of their parameters: a response without facets
-    /// would ignore them.
+    /// Checks that a request that does not get Facets has none of the parameters of Facets. Such a response would
+    /// ignore them.
     ///
     /// # Errors
     /// 400 that names the parameter and the media type of Facets.
@@ -83,8 +83,8 @@ impl FacetOptions {
     }
 }
 
-/// Facets as JSON. `total` is the number of objects in the list, and `facets` are the labels of the fields with their
-/// facets.
+/// The kind Facets as JSON. `meta` is the metadata of the list, and `total` the number of its objects. `facets` has the
+/// label of each requested field, and the facet of the field.
 pub fn json(meta: &ListMeta, total: u64, facets: &[(String, Facet)]) -> Vec<u8> {
     let mut out = Vec::new();
     write_type("Facets", &format!("{GROUP}/{VERSION}"), &mut out);
@@ -115,7 +115,7 @@ pub fn json(meta: &ListMeta, total: u64, facets: &[(String, Facet)]) -> Vec<u8> 
     out
 }
 
-/// Writes a member after another one.
+/// Writes a JSON member with a number, and the comma after the previous member.
 fn write_number(name: &str, number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(format!(",\"{name}\":{number}").as_bytes());
 }

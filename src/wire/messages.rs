@@ -15,38 +15,39 @@ use http::header::CONTENT_TYPE;
 
 use crate::transport::websocket::frame::{Opcode, push_head};
 
-/// The most bytes of an incomplete event that are held, which no limit counts. Of a longer message, all frames but the
-/// last are at least as long.
+/// The maximum number of bytes of an incomplete event that are held back. No limit counts these bytes. A longer event
+/// is sent in several frames, of which all but the last have at least this many bytes.
 const MOST_HELD: usize = 64 << 10;
 
-/// The most unused bytes of memory of a frame. Limits count the length of frames.
+/// The maximum unused capacity of the returned frames, in bytes. Limits count the length of frames, not the capacity.
 const MOST_UNUSED: usize = 8 << 10;
 
-/// The length of the number before an event in protobuf, in bytes.
+/// The length, in bytes, of the number before each event in protobuf: the big-endian length of the event.
 const PREFIX: usize = 4;
 
 /// Divides events into messages.
 #[derive(Debug)]
 pub(crate) struct EventMessages {
     format: EventFormat,
-    /// The bytes of an incomplete event.
+    /// The bytes of an incomplete event, or of an incomplete length before an event, that are held back.
     held: Vec<u8>,
-    /// Whether a part of the current message is sent.
+    /// Whether a frame of the current message is sent already, so that its next frame is a continuation.
     is_continued: bool,
 }
 
-/// How a body separates its events.
+/// How events are separated in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventFormat {
-    /// By newlines.
+    /// By newlines, in JSON.
     Lines,
-    /// By lengths. `left`: the bytes of the current event that have not been read; `None` before its length.
+    /// By the length before each event, in protobuf. `left` is the number of bytes of the current event that have not
+    /// been read; `None` until its length is read.
     Lengths { left: Option<usize> },
 }
 
 impl EventMessages {
-    /// EventMessages of the events of a response, by its media type. `None` if the response is not a watch in JSON or
-    /// protobuf, or is compressed.
+    /// A divider for the body of a response, by the media type in its headers. `None` if the response is not a watch in
+    /// JSON or protobuf, or is compressed.
     pub(crate) fn of_response(headers: &HeaderMap) -> Option<EventMessages> {
         let media_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
         let format = match media_type.split(';').next().unwrap_or_default().trim() {
@@ -58,7 +59,8 @@ impl EventMessages {
         is_plain.then(|| EventMessages { format, held: Vec::new(), is_continued: false })
     }
 
-    /// The frames of the next bytes of the body; empty if no event is complete.
+    /// The frames for the next bytes of the body. Empty if all of these bytes are held back, because they complete no
+    /// event.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Bytes {
         let mut out = Vec::with_capacity(bytes.len() + 16);
         match self.format {
@@ -71,13 +73,13 @@ impl EventMessages {
         Bytes::from(out)
     }
 
-    /// Whether the bytes end within an event.
+    /// Whether the bytes so far end within an event. At the end of a body, this means that the body broke off.
     pub(crate) fn is_within_event(&self) -> bool {
         let has_begun = matches!(self.format, EventFormat::Lengths { left: Some(_) });
         has_begun || self.is_continued || !self.held.is_empty()
     }
 
-    /// Appends the frames of lines.
+    /// Appends the frames for bytes in which a newline ends each event.
     fn push_lines(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end + 1);
@@ -87,7 +89,7 @@ impl EventMessages {
         self.push_part(bytes, false, out);
     }
 
-    /// Appends the frames of events with their lengths before them.
+    /// Appends the frames for bytes in which a length precedes each event.
     fn push_lengths(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
             let EventFormat::Lengths { left } = &mut self.format else { return };
@@ -115,7 +117,8 @@ impl EventMessages {
         }
     }
 
-    /// Appends a part of an event: as a frame if it is the last part or too long to be held, else to what is held.
+    /// Takes a part of an event. Appends a frame with it and what is held back, if it is the last part of the event or
+    /// too long to be held back. Otherwise the part is held back.
     fn push_part(&mut self, part: &[u8], is_last: bool, out: &mut Vec<u8>) {
         if !is_last && self.held.len() + part.len() < MOST_HELD {
             self.held.extend_from_slice(part);

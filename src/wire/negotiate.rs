@@ -18,10 +18,10 @@ use crate::request::Query;
 /// The name of fieldcache's own representation of lists, in the parameter `as`.
 const FACETS: &str = "Facets";
 
-/// The maximum length of the paths of `keep`, in bytes. A watch holds several times as much.
+/// The maximum length of all paths of `keep` together, in bytes. A watch holds several times as much memory.
 const LONGEST_KEEP: usize = 8 << 10;
 
-/// How bytes are written.
+/// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// application/json.
@@ -58,10 +58,10 @@ impl Messages {
 /// Which representations of a resource or document can be sent in protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protobuf {
-    /// The ones that fieldcache can send. It may not know the messages of the source's version, or an object may not
-    /// fit its message.
+    /// The representations that fieldcache can send. These can be fewer than `upstream`: fieldcache may not know the
+    /// messages of the source's version, or an object may not fit its message.
     pub here: Messages,
-    /// The ones that kube-apiserver can send.
+    /// The representations that kube-apiserver can send.
     pub upstream: Messages,
 }
 
@@ -71,7 +71,7 @@ impl Protobuf {
     /// For custom resources.
     pub const METADATA: Protobuf = Protobuf { here: Messages::Metadata, upstream: Messages::Metadata };
 
-    /// The same for a response that fieldcache cannot send in protobuf.
+    /// The same offer for a response that fieldcache cannot send in protobuf.
     pub fn without(self) -> Protobuf {
         Protobuf { here: Messages::None, ..self }
     }
@@ -152,8 +152,8 @@ impl<'a> Clause<'a> {
         Some(Clause { kind: kind.trim(), subtype: subtype.trim(), parameters, quality })
     }
 
-    /// The number of wildcards in the media type. Of clauses with equal quality, the one with the lowest rank is
-    /// preferred.
+    /// The number of wildcards in the media type, 0 to 2. Of clauses with equal quality, the clause with the lowest
+    /// rank is preferred.
     fn rank(&self) -> u8 {
         u8::from(self.kind == "*") + u8::from(self.subtype == "*")
     }
@@ -179,8 +179,8 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// Whether the clause leaves out `metadata.managedFields` (KEP-5958). Names are joined by `+`, and unknown ones are
-    /// ignored. `None`: a name occurs twice, so the clause is not valid.
+    /// Whether the parameter `drop` leaves out `metadata.managedFields` (KEP-5958). The value is a list of names,
+    /// joined by `+`; unknown names are ignored. `None`: a name occurs twice, so the clause is not valid.
     fn drops_managed_fields(&self) -> Option<bool> {
         let mut names: Vec<&str> = self.parameter("drop").split('+').filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
@@ -188,13 +188,15 @@ impl<'a> Clause<'a> {
         (!is_repeated).then(|| names.contains(&"metadata.managedFields"))
     }
 
-    /// The paths that the clause keeps, joined by `+` or commas, in the form of a View; empty: all.
+    /// The paths of the parameter `keep`, which are joined by `+` or commas: sorted, each once, with a leading dot as
+    /// in a View. Empty if the clause has no `keep`, so that all parts are wanted.
     ///
     /// # Errors
     /// 400 for an invalid path, for too many names, and for a representation other than whole objects.
     fn kept(&self, form: &Representation) -> Result<Vec<String>, ApiError> {
         let Some((_, paths)) = self.parameters.iter().find(|(key, _)| *key == "keep") else { return Ok(Vec::new()) };
-        let invalid = |what: &dyn fmt::Display| ApiError::BadRequest(format!("keep in the header Accept: {what}"));
+        let invalid =
+            |problem: &dyn fmt::Display| ApiError::BadRequest(format!("keep in the header Accept: {problem}"));
         if paths.len() > LONGEST_KEEP {
             return Err(invalid(&format_args!("it has more than {LONGEST_KEEP} bytes: keep larger parts instead")));
         }
@@ -227,7 +229,7 @@ impl<'a> Clause<'a> {
         }
         let version = self.parameter("v");
         let convert = self.parameter("as");
-        // With a group or a version alone, the clause requests a representation too: one without a name.
+        // A group or a version without a name also requests a representation, and no such representation exists.
         if ["as", "g", "v"].iter().all(|name| self.parameter(name).is_empty()) {
             return Some(Representation::Whole);
         }
@@ -255,9 +257,9 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Chooses the format and the representation of a response from the header Accept. `offer`: what the path offers;
-/// `protobuf`: which representations can be sent in protobuf. Without the header, the response is a whole object as
-/// JSON.
+/// Chooses the format and the representation of a response from the header Accept. `offer` is the kind of the path,
+/// which decides what can be chosen. `protobuf` states which representations can be sent in protobuf. Without the
+/// header, the response is a whole object as JSON.
 ///
 /// # Errors
 /// 406 with the offered media types, if the client accepts none of them. 406 that states where Facets are offered, if
@@ -268,6 +270,8 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
         let (format, form) = (Format::Json, Representation::Whole);
         return Ok(Agreed { format, form, parts: RequestedParts::default(), misses_protobuf: false });
     }
+    // The clauses in the order of the client's preference; the sort is stable. The first one that is possible is
+    // chosen.
     let mut clauses: Vec<Clause<'_>> = clauses(header).filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
     let mut misses_protobuf = false;
@@ -302,7 +306,8 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
     Err(ApiError::NotAcceptable(format!("only the following media types are accepted: {offered}")))
 }
 
-/// The clauses of a header Accept. A part without a slash continues the paths of `keep` in the clause before it.
+/// The clauses of a header Accept, which commas separate. The paths of `keep` can be separated by commas too: after a
+/// clause with `keep`, a part that is no media type belongs to that clause.
 fn clauses(header: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(header);
     std::iter::from_fn(move || {
@@ -311,12 +316,12 @@ fn clauses(header: &str) -> impl Iterator<Item = &str> {
         let has_paths = text[..end].contains("keep=");
         while has_paths && end < text.len() {
             let after = &text[end + 1..];
-            let next = after.find(',').unwrap_or(after.len());
-            let first = after[..next].split(';').next().unwrap_or_default();
-            if first.contains('/') || first.trim() == "*" {
+            let next_length = after.find(',').unwrap_or(after.len());
+            let media_type = after[..next_length].split(';').next().unwrap_or_default();
+            if media_type.contains('/') || media_type.trim() == "*" {
                 break;
             }
-            end += 1 + next;
+            end += 1 + next_length;
         }
         rest = text.get(end + 1..);
         Some(&text[..end])
@@ -350,16 +355,17 @@ pub const VERSION: [&str; 1] = ["application/json"];
 /// parameters, also `q`, and knows no other wildcards.
 ///
 /// # Errors
-/// 406 with the `offered` types, in the router's words.
+/// 406 with the `offered` types, with the message of the router.
 pub fn check_route_accept(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_taken = |clause: &str| {
-        let named = clause.split(';').next().unwrap_or_default().trim();
-        named == "*/*" || offered.contains(&named)
+    let is_offered = |clause: &str| {
+        let media_type = clause.split(';').next().unwrap_or_default().trim();
+        media_type == "*/*" || offered.contains(&media_type)
     };
-    if header.is_empty() || header.split(',').any(is_taken) { Ok(()) } else { Err(ApiError::NotRouted(offered)) }
+    if header.is_empty() || header.split(',').any(is_offered) { Ok(()) } else { Err(ApiError::NotRouted(offered)) }
 }
 
+/// The media type of protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Whether the response is indented: because a media type or the query has the parameter `pretty`, or because the

@@ -1,8 +1,8 @@
-//! Parses and validates query parameters. All errors about parameters (400 and 422) come from here, in upstream's
-//! order.
+//! Parses and validates query parameters. The errors about options of lists and watches (400 and 422) come from here,
+//! in the order of kube-apiserver.
 //!
 //! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`: only the first value of a key
-//! is used, and unknown keys are ignored. The rules between options are those of apimachinery
+//! is used, and unknown keys are ignored. The rules between options follow apimachinery
 //! `apis/meta/internalversion/validation`. Whether a resource has the fields of a field selector is not checked here.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MOST_REQUIREMENTS: usize = 1024;
 /// The value of the integer parameter `key`; `None` if it is missing.
 ///
 /// # Errors
-/// 400 for a value that is not a 64-bit integer, with the message of Go's parser.
+/// 400 for a value that is not a signed 64-bit integer, with the message of Go's `strconv.ParseInt`.
 pub(super) fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
@@ -29,8 +29,8 @@ pub(super) fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError>
     })
 }
 
-/// The timeout of a request that is not a watch, from the parameter `timeout`, but at most `most`. A missing
-/// parameter and 0 mean `most`.
+/// The timeout of a request that is not a watch: the value of the parameter `timeout`, but at most `most`. A missing
+/// parameter, 0 and negative values mean `most`.
 ///
 /// # Errors
 /// 400 for a value that is not a Go duration.
@@ -53,7 +53,7 @@ fn number_problem(text: &str) -> &'static str {
     if is_number { "value out of range" } else { "invalid syntax" }
 }
 
-/// Checks that a request which is no list of objects has no order: its response would ignore it.
+/// Checks that a request which is no list of objects has no parameter `sortBy`, which its response would ignore.
 ///
 /// # Errors
 /// 400 for the parameter `sortBy`.
@@ -79,10 +79,11 @@ pub fn check_no_cel(query: &Query) -> Result<(), ApiError> {
     }
 }
 
-/// All parameters of fieldcache's query language. The API server does not know them.
+/// The query parameters that only fieldcache has. An API server would ignore them.
 const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
-/// Checks a read that is forwarded to the API server: it would ignore the parameters of fieldcache's query language.
+/// Checks that a read that is forwarded to the API server has none of the parameters in `OWN`. The API server would
+/// ignore them, and return other objects.
 ///
 /// # Errors
 /// 400 that names the parameter.
@@ -103,10 +104,10 @@ pub struct ListOptions {
     pub labels: LabelSelector,
     /// fieldSelector.
     pub fields: FieldSelector,
-    /// shardSelector, not parsed; empty when unset. Upstream parses it last: after the fields of a field selector are
-    /// known to exist.
+    /// shardSelector, not parsed; empty when unset. kube-apiserver parses it last, after it has checked that the fields
+    /// of the field selector exist. So it is parsed with the selection.
     pub shard: String,
-    /// celSelector, of fieldcache's own, not compiled; empty when unset.
+    /// celSelector, which only fieldcache has, not compiled; empty when unset.
     pub cel: String,
     /// watch.
     pub watch: bool,
@@ -124,17 +125,23 @@ pub struct ListOptions {
     pub continue_token: String,
     /// sendInitialEvents; `None` when unset.
     pub send_initial_events: Option<bool>,
-    /// quiet, of fieldcache's own: whether a watch sends no event for a change that alters nothing that it shows.
+    /// quiet, which only fieldcache has: whether a watch sends no event for a change that alters nothing that it shows.
+    /// `None` when unset.
     pub quiet: Option<bool>,
 }
 
+/// The query parameter of [`ListOptions::version_match`].
 const MATCH: &str = "resourceVersionMatch";
+
+/// A value of [`MATCH`].
 const EXACT: &str = "Exact";
+
+/// A value of [`MATCH`].
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 
 impl ListOptions {
-    /// Parses the options of a request, sets defaults, and validates them. Errors are found in upstream's order:
-    /// numbers, label selector, field selector, contradictions.
+    /// Parses the options of a request, sets defaults, and validates them. Errors are found in the order of
+    /// kube-apiserver: numbers, label selector, field selector, contradictions.
     ///
     /// # Errors
     /// 400 for options that cannot be parsed, 422 for options that contradict each other.
@@ -157,7 +164,7 @@ impl ListOptions {
         };
         let bad_request = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
-        // Selectors that are long, invalid or have many requirements have not been parsed for authorization.
+        // Authorization has parsed the selectors already, unless they are long, invalid or have many requirements.
         options.labels = match request.selectors().labels.read() {
             Some(labels) => labels.clone(),
             None => LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(bad_request)?,
@@ -171,8 +178,8 @@ impl ListOptions {
         if faults.is_empty() { Ok(options) } else { Err(ApiError::InvalidOptions(faults)) }
     }
 
-    /// Sets sendInitialEvents and resourceVersionMatch for a watch without a resourceVersion or from 0, so that it
-    /// begins with initial events (apimachinery `internalversion/defaults.go`).
+    /// Sets sendInitialEvents and resourceVersionMatch for a watch without a resourceVersion, or with resourceVersion
+    /// 0, so that it begins with initial events (apimachinery `internalversion/defaults.go`).
     fn set_watch_defaults(&mut self) {
         let from_anywhere = self.version.is_empty() || self.version == "0";
         if self.watch && from_anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
@@ -181,7 +188,8 @@ impl ListOptions {
         }
     }
 
-    /// The errors about options that contradict each other; empty if the options are valid.
+    /// The errors about options that contradict each other (apimachinery `internalversion/validation`); empty if the
+    /// options are valid.
     fn faults(&self) -> Vec<OptionFault> {
         let forbidden =
             |field: &'static str, why: &str| OptionFault { field, problem: OptionProblem::Forbidden(why.to_owned()) };
@@ -190,32 +198,32 @@ impl ListOptions {
             problem: OptionProblem::NotSupported { value: self.version_match.clone(), supported },
         };
         let with_continue = "resourceVersionMatch is forbidden when continue is provided";
-        let given = !self.version_match.is_empty();
+        let has_match = !self.version_match.is_empty();
         let mut faults = Vec::new();
         if self.watch {
             if self.send_initial_events.is_some() && !self.is_not_older_than() {
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
                 faults.push(forbidden(MATCH, why));
             }
-            if given && self.send_initial_events.is_none() {
+            if has_match && self.send_initial_events.is_none() {
                 let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
                 faults.push(forbidden(MATCH, why));
             }
-            if given && !self.is_not_older_than() {
+            if has_match && !self.is_not_older_than() {
                 faults.push(not_supported(&[NOT_OLDER_THAN]));
             }
-            if given && !self.continue_token.is_empty() {
+            if has_match && !self.continue_token.is_empty() {
                 faults.push(forbidden(MATCH, with_continue));
             }
             return faults;
         }
-        if given && self.version.is_empty() {
+        if has_match && self.version.is_empty() {
             faults.push(forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
         }
-        if given && !self.continue_token.is_empty() {
+        if has_match && !self.continue_token.is_empty() {
             faults.push(forbidden(MATCH, with_continue));
         }
-        if given && !self.is_exact() && !self.is_not_older_than() {
+        if has_match && !self.is_exact() && !self.is_not_older_than() {
             faults.push(not_supported(&[EXACT, NOT_OLDER_THAN, ""]));
         }
         if self.is_exact() && self.version == "0" {
@@ -241,8 +249,8 @@ impl ListOptions {
 /// Parses a resourceVersion; `None` if the text is empty.
 ///
 /// # Errors
-/// Upstream's message for an invalid resourceVersion, without a prefix. Callers add the prefix and the status code,
-/// which depend on the verb.
+/// The message of kube-apiserver for an invalid resourceVersion, without a prefix. Callers add the prefix and the
+/// status code, which depend on the verb.
 pub fn read_version(text: &str) -> Result<Option<Version>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -254,7 +262,8 @@ pub fn read_version(text: &str) -> Result<Option<Version>, String> {
     })
 }
 
-/// Parses a Go duration, such as `1m30s` or `500ms`. A negative duration becomes zero.
+/// Parses a duration in the format of Go's `time.ParseDuration`, such as `1m30s` or `500ms`. A negative duration
+/// becomes zero.
 ///
 /// # Errors
 /// The message of Go's parser for a text that is not a duration.

@@ -102,7 +102,8 @@ pub(super) struct WantedObjects<'a> {
 }
 
 impl GetArguments {
-    /// What RESOURCE, NAME and KIND/NAME request, in their order. Names of one kind that follow each other are joined.
+    /// The resources and object names that the positional arguments request, in their order. The forms are RESOURCE,
+    /// RESOURCE NAME... and KIND/NAME.... Consecutive KIND/NAME arguments of one kind become one entry.
     ///
     /// # Errors
     /// An argument is empty, or RESOURCE and KIND/NAME are mixed.
@@ -135,10 +136,10 @@ impl GetArguments {
         Ok(wanted)
     }
 
-    /// Checks the options that depend on each other.
+    /// Checks rules between options that clap cannot express. `wanted` is the result of [`GetArguments::wanted`].
     ///
     /// # Errors
-    /// Names the options that do not fit together, and what to remove.
+    /// Names the options that cannot be used together, and what to remove.
     pub(super) fn check(&self, wanted: &[WantedObjects<'_>]) -> anyhow::Result<()> {
         if self.columns.is_some() && self.output != OutputFormat::Table {
             bail!("--columns prints a table: remove -o, or use -o json or -o yaml without --columns");
@@ -195,7 +196,8 @@ fn sort_field(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// The path within `{}`, as kubectl writes them, or the path itself. `None` if only one brace is there.
+/// The path without the braces `{}` around it, in which kubectl writes paths. A path without braces is returned as it
+/// is. `None` if only one of the two braces is there.
 pub(super) fn without_braces(path: &str) -> Option<&str> {
     match (path.strip_prefix('{'), path.ends_with('}')) {
         (Some(rest), true) => rest.strip_suffix('}'),

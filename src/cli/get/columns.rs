@@ -15,6 +15,7 @@ const NONE: &str = "<none>";
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
+    /// The member of an object with this name.
     Member(String),
     /// An element of a list; from the end if negative.
     Element(i64),
@@ -30,15 +31,18 @@ pub(super) struct PathColumn {
     path: Vec<Step>,
 }
 
-/// The maximum number of names in the paths of `keep`. Servers reject more than 256.
+/// The maximum number of names in the paths of the media type parameter `keep`, over all columns. Servers reject more
+/// than 256.
 const MOST_KEPT: usize = 200;
 
-/// The parts of objects that columns show, as the value of `keep` in Accept. `None`: whole objects are needed.
+/// The parts of objects that columns show, as the value of the media type parameter `keep` in the Accept header. An
+/// example is `.metadata.name+.spec.containers`. `None` if the parameter cannot express the paths of the columns: then
+/// whole objects must be requested.
 pub(super) fn kept(columns: &[PathColumn]) -> Option<String> {
     let (mut paths, mut count) = (Vec::new(), 0);
     for column in columns {
         let mut path = String::new();
-        // Of a list or of all members of an object, everything is kept.
+        // `keep` has only names, so a list, or an object of which all members are shown, is kept whole.
         for step in &column.path {
             let Step::Member(name) = step else { break };
             let is_plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
@@ -51,6 +55,7 @@ pub(super) fn kept(columns: &[PathColumn]) -> Option<String> {
             }
             count += 1;
         }
+        // The column shows the whole object, or a path that servers do not accept: paths of `keep` begin with a dot.
         if !path.starts_with('.') {
             return None;
         }
@@ -68,11 +73,11 @@ impl PathColumn {
         split(text).into_iter().map(PathColumn::read).collect()
     }
 
-    /// Reads `NAME:PATH` or `PATH`, whose header is its last member in upper case.
+    /// Reads one column: `NAME:PATH`, or `PATH`, whose header is the last member of the path in upper case.
     fn read(text: &str) -> anyhow::Result<PathColumn> {
         let text = text.trim();
         let (name, path) = match text.split_once(':') {
-            // The colon is in a member if a path has begun.
+            // Such a character before the colon shows that a path has begun, and the colon is in one of its members.
             Some((name, path)) if !name.contains(['.', '[', '{', '\\']) => (Some(name), path),
             _ => (None, text),
         };
@@ -90,13 +95,14 @@ impl PathColumn {
         Ok(PathColumn { name, path })
     }
 
-    /// The text of the cell for an object: its values, separated by commas. Objects and lists are JSON.
+    /// The text of the cell for an object: the values at the path, separated by commas. Values that are objects and
+    /// lists are JSON. [`NONE`] if there are no values other than null.
     pub(super) fn cell(&self, object: &Value) -> String {
-        let mut found = vec![object];
+        let mut values = vec![object];
         for step in &self.path {
-            found = found.into_iter().flat_map(|value| step.values(value)).collect();
+            values = values.into_iter().flat_map(|value| step.values(value)).collect();
         }
-        let texts = found.into_iter().filter(|value| !value.is_null()).map(|value| match value {
+        let texts = values.into_iter().filter(|value| !value.is_null()).map(|value| match value {
             Value::String(text) => text.clone(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
         });
@@ -122,7 +128,7 @@ impl Step {
     }
 }
 
-/// Splits at commas outside of quotes.
+/// Splits the value of `--columns` at the commas outside of quotes.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut quote) = (Vec::new(), 0, None);
     for (position, character) in text.char_indices() {
@@ -140,10 +146,10 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Parses a path.
+/// Parses a path such as `spec.containers[*].image`, with or without `{}` around it and `$` or `.` before it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the path.
 fn steps(path: &str) -> Result<Vec<Step>, String> {
     let mut rest = without_braces(path).ok_or("a brace is not closed")?;
     rest = rest.strip_prefix('$').unwrap_or(rest);
@@ -171,7 +177,8 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
     if steps.is_empty() { Err("the path is empty".to_owned()) } else { Ok(steps) }
 }
 
-/// A member up to the next dot or bracket, in which a backslash escapes the next character, and what is after it.
+/// The name of the member with which `text` begins, and the text after the name. The name ends before the next dot or
+/// opening bracket. A backslash escapes the next character.
 fn member(text: &str) -> (String, &str) {
     let (mut name, mut characters) = (String::new(), text.char_indices());
     while let Some((position, character)) = characters.next() {
@@ -184,7 +191,7 @@ fn member(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// What is in brackets, and what is after them. `text` begins after the opening bracket.
+/// The step that brackets contain, and the text after the closing bracket. `text` begins after the opening bracket.
 ///
 /// # Errors
 /// The bracket is not closed, or its content is not `*`, a number or a quoted member.

@@ -10,14 +10,16 @@ use crate::cli::output::{json as without_controls, printable};
 use crate::cli::shared_arguments::OutputFormat;
 use crate::yaml;
 
-/// Writes a List.
+/// Writes a List page by page.
 pub(super) struct ListDocument {
+    /// The format: YAML or JSON.
     is_yaml: bool,
+    /// Whether an item is written already, and so the beginning of the document.
     has_items: bool,
 }
 
 impl ListDocument {
-    /// A List in this format, of which nothing is written.
+    /// A List of which nothing is written yet. It is YAML if `output` is `Yaml`, and JSON otherwise.
     pub(super) fn new(output: OutputFormat) -> ListDocument {
         ListDocument { is_yaml: output == OutputFormat::Yaml, has_items: false }
     }
@@ -42,7 +44,7 @@ impl ListDocument {
             } else {
                 ",\n"
             });
-            // Line ends within strings are escaped, so each line of the text is one of the indented form.
+            // JSON escapes line ends within strings, so each line end here comes from the layout, and can be indented.
             let item = format!("{item:#}").replace('\n', "\n    ");
             text.push_str(&format!("    {item}"));
         }
@@ -72,11 +74,12 @@ impl ListDocument {
     }
 }
 
-/// A whole document in this format, with a line end.
+/// A whole document with a line end: YAML if `output` is `Yaml`, and JSON otherwise.
 pub(super) fn printed(value: &Value, output: OutputFormat) -> String {
     document(value, output == OutputFormat::Yaml)
 }
 
+/// A whole document in YAML or JSON, with a line end and without characters that control a terminal.
 fn document(value: &Value, is_yaml: bool) -> String {
     match is_yaml {
         true => yaml_text(value),
@@ -84,7 +87,8 @@ fn document(value: &Value, is_yaml: bool) -> String {
     }
 }
 
-/// A value as kubectl writes YAML. The writer escapes control characters; [`printable`] is for those that YAML permits.
+/// A value in YAML, as kubectl writes it. The writer escapes control characters that YAML does not permit.
+/// [`printable`] replaces the control characters that YAML permits, because they could control a terminal.
 fn yaml_text(value: &Value) -> String {
     let text = yaml::from_json(value.to_string().as_bytes());
     printable(&String::from_utf8_lossy(&text)).into_owned()

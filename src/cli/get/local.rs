@@ -18,8 +18,9 @@ use crate::server::clock::Clock;
 use crate::server::{Server, Settings};
 use crate::source::connection::Connection;
 
-/// Reads a folder. Returns the connection, and a future that must be polled meanwhile. That one ends only because of an
-/// internal error. `clock` is the time from which ages are counted.
+/// Reads a folder. Returns the connection, and the future that reads the folder, which the caller must poll while it
+/// uses the connection. The future ends only because of an internal error. `clock` is the time from which ages are
+/// counted.
 ///
 /// # Errors
 /// The folder cannot be read.

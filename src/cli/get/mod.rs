@@ -1,9 +1,9 @@
 //! `fieldcache get`: prints objects like kubectl get, and queries that only a fieldcache server answers.
 //!
 //! [`arguments`] are the options, and [`requests`] reads pages, objects and counts from a server. With `--dir`, that is
-//! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] those of `--columns`,
-//! [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected or sorted
-//! here: a query that the server does not answer is an error. There is no watch: kubectl has one.
+//! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] the columns of
+//! `--columns`, [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected
+//! or sorted here: a query that the server does not answer is an error. There is no watch: kubectl has one.
 
 pub mod arguments;
 mod columns;
@@ -42,6 +42,7 @@ use table::{Table, TableOptions, TablePrinting};
 /// The media type of a Table. Other servers than kube-apiserver and fieldcache may have none.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io;drop=metadata.managedFields,application/json";
 
+/// The media type of JSON.
 const JSON: &str = "application/json";
 
 /// JSON without managed fields, from servers that support it.
@@ -54,7 +55,7 @@ struct Target<'t> {
     names: Vec<&'t str>,
 }
 
-/// What was printed of a target.
+/// What [`Query::each`] printed of a target.
 struct Printed {
     /// The number of objects.
     count: usize,
@@ -62,7 +63,7 @@ struct Printed {
     left_out: Option<u64>,
 }
 
-/// Prints objects, or numbers of objects. [`Exit::No`] if none was found.
+/// Runs `fieldcache get`: prints objects, or numbers of objects. Returns [`Exit::No`] if no object was found.
 ///
 /// # Errors
 /// The options do not fit together, the server cannot be reached or rejects a request, it would ignore an option, or a
@@ -99,12 +100,12 @@ async fn answer(arguments: &GetArguments, clock: Clock, streams: &mut Streams<'_
 struct Query<'q> {
     arguments: &'q GetArguments,
     wanted: Vec<WantedObjects<'q>>,
-    /// Those of `--columns`.
+    /// The columns of `--columns`; `None` without the option.
     columns: Option<Vec<PathColumn>>,
 }
 
 impl Query<'_> {
-    /// Reads and prints everything.
+    /// Reads everything that the options request and prints it. Returns [`Exit::No`] if no object was found.
     ///
     /// # Errors
     /// Those of [`run`].
@@ -125,7 +126,7 @@ impl Query<'_> {
         let names = self.wanted.iter().map(|wanted| wanted.names.clone());
         let targets: Vec<Target<'_>> =
             resources.into_iter().zip(names).map(|(resource, names)| Target { resource, names }).collect();
-        let found = match (arguments.output, &self.columns) {
+        let count = match (arguments.output, &self.columns) {
             (OutputFormat::Json | OutputFormat::Yaml, _) => {
                 return self.documents(&mut requests, &targets, streams).await;
             }
@@ -135,7 +136,7 @@ impl Query<'_> {
             }
             (OutputFormat::Table | OutputFormat::Wide, None) => self.tables(&mut requests, &targets, streams).await?,
         };
-        if found > 0 {
+        if count > 0 {
             return Ok(Exit::Done);
         }
         let all_namespaced = targets.iter().all(|target| target.resource.scope == Scope::Namespaced);
@@ -146,11 +147,11 @@ impl Query<'_> {
         Ok(Exit::No)
     }
 
-    /// The resource with a name that the user wrote. If several have it, it is the first of them in discovery, as in
-    /// kubectl.
+    /// The resource with a name that the user wrote. If several resources have the name, the first one in the order of
+    /// discovery is returned, as in kubectl. `served` has the resources of the server in that order.
     ///
     /// # Errors
-    /// There is none; names the remedy.
+    /// The server has no such resource; names the remedy.
     fn find<'s>(
         &self,
         connection: &Connection,
@@ -208,7 +209,7 @@ impl Query<'_> {
         Ok(total)
     }
 
-    /// Which columns the Table of a resource has.
+    /// Which columns the Table of a resource has. Names have the prefix `KIND/` if `targets` has other resources too.
     fn table_options(&self, resource: &Discovered, targets: &[Target<'_>]) -> TableOptions {
         let arguments = self.arguments;
         let is_other = |target: &Target<'_>| target.resource.gvr != resource.gvr;
@@ -305,11 +306,11 @@ impl Query<'_> {
         Ok(if found > 0 { Exit::Done } else { Exit::No })
     }
 
-    /// Reads all objects of a target and passes them to `print`: named ones together, those of a list page by page.
-    /// `accept` is the media type.
+    /// Reads all objects of a target and passes them to `print`: named objects together, the objects of a list page by
+    /// page. `accept` is the media type to request.
     ///
     /// # Errors
-    /// Those of [`run`], after the objects before it are printed.
+    /// Those of [`run`]. The objects that were read before the error are printed.
     async fn each<'r>(
         &self,
         requests: &mut Requests<'r>,
@@ -319,7 +320,7 @@ impl Query<'_> {
         print: &mut dyn FnMut(Vec<Value>, &mut Streams<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Printed> {
         if !target.names.is_empty() {
-            // An object has no form as a list of metadata.
+            // A server cannot return a single object as a PartialObjectMetadataList.
             let accept = if accept == METADATA_LIST { JSON } else { accept };
             let named = named(requests, target, (accept, &Vec::new()), streams).await;
             let count = named.objects.len();
@@ -336,7 +337,7 @@ impl Query<'_> {
         Ok(Printed { count, left_out: pages.remaining.filter(|_| pages.is_cut()) })
     }
 
-    /// Reports how many objects `--limit` leaves out.
+    /// Prints a note to standard error if `--limit` leaves objects out.
     ///
     /// # Errors
     /// Standard error cannot be written.
@@ -351,13 +352,14 @@ impl Query<'_> {
 
 /// The named objects of a target.
 struct NamedObjects {
-    /// Those that were read, in the order of the names.
+    /// The objects that were read, in the order of the names.
     objects: Vec<Value>,
-    /// Names all objects that do not exist, or why reading stopped.
+    /// The error that names all objects that do not exist, or why reading stopped; `None` if all were read.
     failure: Option<anyhow::Error>,
 }
 
-/// Reads the named objects of a target. A missing one does not stop the others.
+/// Reads the named objects of a target. Reading continues after an object that does not exist, and stops at another
+/// error. `form` is the media type and the additional query parameters.
 async fn named<'r>(
     requests: &mut Requests<'r>,
     target: &Target<'r>,
@@ -376,10 +378,10 @@ async fn named<'r>(
     NamedObjects { objects, failure }
 }
 
-/// Reads a Table of the server.
+/// Reads the response `document` as a Table.
 ///
 /// # Errors
-/// The response is not a Table.
+/// The document is not a Table.
 fn read_table(document: Value, requests: &Requests<'_>) -> anyhow::Result<Table> {
     let url = requests.connection.url();
     if document["kind"] != "Table" {
@@ -388,7 +390,7 @@ fn read_table(document: Value, requests: &Requests<'_>) -> anyhow::Result<Table>
     Table::deserialize(document).with_context(|| format!("{url}: Table"))
 }
 
-/// The items of a list.
+/// The items of a list; none if the document has no array `items`.
 fn items(mut list: Value) -> Vec<Value> {
     match list.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => items,
@@ -405,8 +407,8 @@ fn qualified_kind(resource: &Discovered) -> String {
     }
 }
 
-/// Completes an object of a list as kubectl prints it: with its kind, which items of built-in kinds do not have, and
-/// without managed fields, which not every server leaves out.
+/// Changes an object of a list to what kubectl prints. Adds `apiVersion` and `kind`, which items of built-in kinds do
+/// not have. Removes managed fields, which not every server leaves out, unless `shows_managed_fields`.
 fn complete(object: &mut Value, resource: &Discovered, shows_managed_fields: bool) {
     let Some(members) = object.as_object_mut() else { return };
     let version = || Value::from(resource.gvr.group_version().to_string());

@@ -40,9 +40,9 @@ pub(super) struct Requests<'r> {
     /// The namespace of the command; `None` for all namespaces.
     pub(super) namespace: Option<&'r str>,
     arguments: &'r GetArguments,
-    /// The value of `sortBy`.
+    /// The value of the query parameter `sortBy`; `None` without `--sort-by`.
     sort_by: Option<String>,
-    /// Warnings of the server that have been printed.
+    /// Warnings of the server that have been printed. Each text is printed once.
     warned: BTreeSet<String>,
 }
 
@@ -51,12 +51,13 @@ pub(super) struct ListPages<'r> {
     resource: &'r Discovered,
     /// The media type of the pages.
     accept: String,
+    /// The query parameters of all pages, without `limit` and `continue`.
     parameters: Parameters,
-    /// The token of the next page: empty for the first one, `None` after the last one.
+    /// The continue token of the next page: empty for the first one, `None` after the last one.
     next: Option<String>,
-    /// How many objects are still to be read; `None` without a limit.
+    /// How many objects `--limit` still permits to read; `None` without `--limit`.
     left: Option<u64>,
-    /// How many objects there are after those that were read: `None` if the server does not say.
+    /// How many objects the list has after the pages that were read; `None` if the server does not say.
     pub(super) remaining: Option<u64>,
 }
 
@@ -68,7 +69,7 @@ impl ListPages<'_> {
 }
 
 impl<'r> Requests<'r> {
-    /// The requests of these options. `namespace`: `None` for all namespaces.
+    /// The requests that `arguments` describe. `namespace` is `None` for all namespaces.
     ///
     /// # Errors
     /// A field of `--sort-by` is invalid.
@@ -81,7 +82,8 @@ impl<'r> Requests<'r> {
         Ok(Requests { connection, namespace, arguments, sort_by, warned: BTreeSet::new() })
     }
 
-    /// A list in this media type. `parameters` are further ones.
+    /// A list in the media type `accept`, of which no page is read yet. `parameters` are query parameters in addition
+    /// to the selectors and `sortBy`.
     pub(super) fn list(&self, resource: &'r Discovered, accept: &str, parameters: &Parameters) -> ListPages<'r> {
         let mut parameters = [self.selectors(), parameters.clone()].concat();
         parameters.extend(self.sort_by.clone().map(|fields| ("sortBy", fields)));
@@ -89,7 +91,7 @@ impl<'r> Requests<'r> {
         ListPages { resource, accept, parameters, next: Some(String::new()), left, remaining: None }
     }
 
-    /// The query parameters that select objects.
+    /// The query parameters that select objects: `labelSelector`, `fieldSelector` and `celSelector`, if given.
     fn selectors(&self) -> Parameters {
         let GetArguments { label_selector, field_selector, expression, .. } = self.arguments;
         let selectors =
@@ -111,6 +113,7 @@ impl<'r> Requests<'r> {
         }
         let Some(token) = pages.next.take() else { return Ok(None) };
         let mut parameters = pages.parameters.clone();
+        // `None`: no limit, because `--chunk-size 0` reads the list at once.
         let size = match (self.arguments.chunk_size, pages.left) {
             (0, left) => left,
             (chunk, left) => Some(left.map_or(chunk, |left| left.min(chunk))),
@@ -121,7 +124,7 @@ impl<'r> Requests<'r> {
         }
         let path = with_parameters(&list_path(pages.resource, self.namespace), &parameters);
         let page = self.read(&path, &pages.accept, streams).await?;
-        // The rows of a Table, or the items of a list.
+        // A Table has `rows`, any other list has `items`.
         let objects: usize =
             ["items", "rows"].into_iter().filter_map(|member| page[member].as_array()).map(Vec::len).sum();
         let objects = u64::try_from(objects).unwrap_or(u64::MAX);
@@ -132,11 +135,11 @@ impl<'r> Requests<'r> {
         Ok(Some(page))
     }
 
-    /// One object, in this media type. `parameters` are further ones. The inner error is the message for an object
-    /// that does not exist.
+    /// One object in the media type `accept`, requested with the query parameters `parameters`. The inner error is the
+    /// message for an object that does not exist.
     ///
     /// # Errors
-    /// Those of [`Requests::read`].
+    /// Those of [`Requests::read`], except status 404.
     pub(super) async fn object(
         &mut self,
         resource: &Discovered,
@@ -152,8 +155,9 @@ impl<'r> Requests<'r> {
         }
     }
 
-    /// The Facets of a list: `fields` and `limit` as the user wrote them. `None` if the server has none: then it is not
-    /// a fieldcache, or does not cache the resource.
+    /// The Facets document of a list, with the selectors and `--facet-limit` of the options. `fields` is the value of
+    /// `--facets`; `None` requests only the number of objects. Returns `None` if the server has no Facets: then it is
+    /// not a fieldcache, or does not cache the resource.
     ///
     /// # Errors
     /// Those of [`Requests::read`].
@@ -169,6 +173,10 @@ impl<'r> Requests<'r> {
         self.read_facets(resource, &parameters, streams).await
     }
 
+    /// The Facets document of a list, requested with exactly these query parameters. `None` as in [`Requests::facets`].
+    ///
+    /// # Errors
+    /// Those of [`Requests::read`], except status 406.
     async fn read_facets(
         &mut self,
         resource: &Discovered,
@@ -177,14 +185,15 @@ impl<'r> Requests<'r> {
     ) -> anyhow::Result<Option<Value>> {
         let path = with_parameters(&list_path(resource, self.namespace), parameters);
         match self.try_read(&path, MEDIA_TYPE, streams).await? {
-            Ok(found) => Ok(Some(found).filter(|found| found["kind"] == "Facets")),
+            Ok(document) => Ok(Some(document).filter(|document| document["kind"] == "Facets")),
             Err(error) if error.code() == Some(406) => Ok(None),
             Err(error) => Err(self.explained(&error)),
         }
     }
 
-    /// The number of objects of a list from a server without Facets, without the objects themselves; `None` if the
-    /// server does not return it. kube-apiserver returns none for a list with selectors.
+    /// The number of objects of a list from a server without Facets. The method reads a page with one object, and adds
+    /// its `remainingItemCount`. `None` if the server does not return the number, or the options have selectors:
+    /// kube-apiserver returns no `remainingItemCount` for a list with selectors.
     ///
     /// # Errors
     /// Those of [`Requests::read`].
@@ -206,10 +215,10 @@ impl<'r> Requests<'r> {
         Ok(remaining.map(|remaining| remaining + u64::try_from(first).unwrap_or(u64::MAX)))
     }
 
-    /// Checks, for lists with `--where` and `--sort-by`, that the server does not ignore their parameters.
+    /// Checks, if `--where` or `--sort-by` is given, that the server does not ignore the query parameter of the option.
     ///
     /// # Errors
-    /// The server would ignore them; names the remedy. And those of [`Requests::read`].
+    /// The server would ignore the parameter; names the remedy. And those of [`Requests::read`].
     pub(super) async fn check_server(
         &mut self,
         resource: &Discovered,
@@ -217,7 +226,7 @@ impl<'r> Requests<'r> {
     ) -> anyhow::Result<()> {
         let options = [("--where", self.arguments.expression.is_some()), ("--sort-by", self.sort_by.is_some())];
         let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) else { return Ok(()) };
-        // Without selectors, so that the count comes from the store alone.
+        // Without selectors, so that the server need not evaluate an expression for this check.
         match self.read_facets(resource, &Vec::new(), streams).await? {
             Some(_) => Ok(()),
             None => bail!(self.ignored(option, resource)),
@@ -233,7 +242,7 @@ impl<'r> Requests<'r> {
         )
     }
 
-    /// Sends a GET, and returns the JSON document. Prints warnings of the server.
+    /// Sends a GET, and returns the JSON document. Prints warnings of the server. `path` includes the query.
     ///
     /// # Errors
     /// The server cannot be reached, or its response is an error or no JSON.
@@ -241,11 +250,12 @@ impl<'r> Requests<'r> {
         self.try_read(path, accept, streams).await?.map_err(|error| self.explained(&error))
     }
 
-    /// Like [`Requests::read`]. Sends the request again if the server permits that by 429 and Retry-After, as while
-    /// it loads the resource.
+    /// Like [`Requests::read`], for callers that handle some error statuses. Sends the request again, at most
+    /// [`ATTEMPTS`] times in all, if the server returns 429 with Retry-After, such as while it loads the resource.
     ///
     /// # Errors
-    /// The inner error: the response, or that there was none. The outer one: standard error cannot be written.
+    /// The inner error: the server returned an error, no valid JSON, or nothing. The outer error: standard error
+    /// cannot be written.
     async fn try_read(
         &mut self,
         path: &str,
@@ -274,7 +284,7 @@ impl<'r> Requests<'r> {
         Ok(Ok(document))
     }
 
-    /// The error for the user: without the path, which the user did not enter.
+    /// The error as the user sees it. It leaves out the path of the request, which the user did not enter.
     fn explained(&self, error: &RequestError) -> anyhow::Error {
         match error {
             RequestError::Status { url, code, message, .. } => anyhow!("{url} returned {code}: {message}"),
@@ -294,15 +304,15 @@ fn wait_before_retry(error: &RequestError) -> Option<Duration> {
     }
 }
 
-/// A path with its query.
+/// A path with its query; the path alone if there are no parameters.
 fn with_parameters(path: &str, parameters: &Parameters) -> String {
     let pairs: Vec<String> =
         parameters.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 
-/// The message of a `Warning` header such as `299 - "text"`, in which a backslash escapes the next character. Another
-/// header is returned as it is.
+/// The message of a `Warning` header such as `299 - "text"`, in which a backslash escapes the next character. A value
+/// of another form is returned as it is.
 pub(super) fn warning_text(header: &str) -> String {
     let quoted = header.split_once(" \"").and_then(|(_, rest)| rest.strip_suffix('"'));
     let Some(quoted) = quoted else { return header.to_owned() };

@@ -1,7 +1,7 @@
 //! Tables as kubectl prints them, byte by byte: the rows of a server's Table, and how columns are aligned.
 //!
 //! Follows `printers/tableprinter.go` and `printers/tabwriter.go` of cli-runtime. Pages are printed one after the
-//! other, so a later page can be wider than an earlier one. Its columns are at least as wide as those before. kubectl
+//! other, so a later page can be wider than an earlier one. Columns do not become narrower from page to page. kubectl
 //! aligns all pages, because it holds them until the last one.
 
 use serde::{Deserialize, Deserializer};
@@ -26,7 +26,7 @@ pub(super) struct Table {
     rows: Vec<Row>,
 }
 
-/// A list. Servers that are written in Go can write an empty one as null.
+/// Deserializes a list; null is an empty list. Servers that are written in Go can write an empty list as null.
 fn elements<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
@@ -38,7 +38,7 @@ struct ColumnDefinition {
     name: String,
     r#type: String,
     format: String,
-    /// 0 for the columns that are always printed.
+    /// 0 for a column that is always printed; another number for a column that only `-o wide` prints.
     priority: i64,
 }
 
@@ -52,18 +52,18 @@ struct Row {
     object: Value,
 }
 
-/// Which columns are printed in addition to those of the server.
+/// Which columns are printed, and what precedes names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TableOptions {
-    /// Also the columns that are not always printed.
+    /// Whether the columns of the server with a priority other than 0 are printed too (`-o wide`).
     pub(super) is_wide: bool,
-    /// The namespace first.
+    /// Whether the namespace is the first column.
     pub(super) has_namespace: bool,
-    /// What precedes the names, such as `pod/`; empty for nothing.
+    /// The prefix of names, such as `pod/`; empty for none.
     pub(super) name_prefix: String,
-    /// The keys of labels.
+    /// The keys of labels that have a column each, after the columns of the server.
     pub(super) labels: Vec<String>,
-    /// All labels.
+    /// Whether the last column has all labels.
     pub(super) has_all_labels: bool,
 }
 
@@ -81,7 +81,7 @@ impl Table {
         self.rows.extend(other.rows);
     }
 
-    /// The headers of the printed columns.
+    /// The headers of the printed columns, in upper case. The header of a label is the part of its key after `/`.
     pub(super) fn headers(&self, options: &TableOptions) -> Vec<String> {
         let labels = options.labels.iter().map(|label| label.rsplit('/').next().unwrap_or_default().to_uppercase());
         let shown = self.column_definitions.iter().filter(|column| column.is_shown(options));
@@ -97,7 +97,8 @@ impl Table {
         self.rows.iter().map(|row| self.row(row, options, name)).collect()
     }
 
-    /// The printed cells of a row. `name` is the index of the column with the name.
+    /// The printed cells of a row. `name` is the index of the column that has the name of the object; `None` if the
+    /// Table has no such column.
     fn row(&self, row: &Row, options: &TableOptions, name: Option<usize>) -> Vec<String> {
         let metadata = &row.object["metadata"];
         let label = |key: &String| text(&metadata["labels"][key]);
@@ -117,19 +118,20 @@ impl Table {
 }
 
 impl ColumnDefinition {
+    /// Whether the column is printed with these options.
     fn is_shown(&self, options: &TableOptions) -> bool {
         options.is_wide || self.priority == 0
     }
 }
 
-/// All labels of an object, `<none>` if it has none.
+/// All labels of an object as `KEY=VALUE`, separated by commas; `<none>` if it has none.
 fn all_labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={}", text(value))).collect();
     if labels.is_empty() { "<none>".to_owned() } else { labels.join(",") }
 }
 
-/// A JSON value as a cell: a string as it is, nothing for null.
+/// A JSON value as the text of a cell: a string without quotes, an empty text for null, and JSON otherwise.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -138,27 +140,28 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A cell as it is printed: its first line, without characters that control a terminal.
+/// A cell as it is printed: its first line, without characters that control a terminal. `...` replaces further lines.
 fn cell(text: &str) -> String {
     let first = text.split(['\u{c}', '\n', '\r']).next().unwrap_or_default();
     let more = if first.len() < text.len() { "..." } else { "" };
     format!("{}{more}", printable(first).replace('\t', " "))
 }
 
-/// Aligns rows. Columns are at least as wide as in all rows before.
+/// Aligns the columns of rows. A column is at least as wide as in all earlier calls of [`Alignment::print`].
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
-    /// The width of each column with its padding.
+    /// The width of each column with its padding, in characters.
     widths: Vec<usize>,
 }
 
 impl Alignment {
-    /// The width of all columns together, with their padding, without the last column, which has none.
+    /// The number of characters of a line before the last column: the widths of all other columns, with their padding.
     pub(super) fn width(&self) -> usize {
         self.widths.split_last().map_or(0, |(_, before)| before.iter().sum())
     }
 
-    /// The rows as text, a line each. All have the same number of cells. The last cell of a row has no padding.
+    /// The rows as text, a line each. All rows must have the same number of cells. The last cell of a row has no
+    /// padding.
     pub(super) fn print(&mut self, rows: &[Vec<String>]) -> String {
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
         for row in &rows {
@@ -191,13 +194,14 @@ pub(super) struct TablePrinting {
 }
 
 impl TablePrinting {
-    /// Printing that has not begun. `follows_table`: whether a table of another resource is printed already.
+    /// Printing that has not begun. `has_no_headers`: no headers are printed. `follows_table`: a table of another
+    /// resource is printed already.
     pub(super) fn new(has_no_headers: bool, follows_table: bool) -> TablePrinting {
         let needs_headers = !has_no_headers;
         TablePrinting { alignment: Alignment::default(), needs_headers, is_separated: needs_headers && follows_table }
     }
 
-    /// Prints a page. A page without rows prints nothing.
+    /// Prints a page of rows, with `headers` before the first page. Prints nothing for a page without rows.
     ///
     /// # Errors
     /// Standard output cannot be written.

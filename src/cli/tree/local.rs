@@ -14,7 +14,8 @@ use crate::registry::Catalog;
 use crate::runtime::resource_name::Names;
 use crate::runtime::source::{self, SourceOptions};
 
-/// An object of the folder, and its dependents. `namespace` is that of the object, if it has one.
+/// An object of the folder, and its dependents. `namespace` is the namespace of the object; a cluster-scoped kind
+/// ignores it.
 ///
 /// # Errors
 /// The folder cannot be read, or has no such kind or object.
@@ -26,12 +27,15 @@ pub(super) async fn dependents(
     let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let (catalog, name) = (opened.registry.catalog(), opened.name.clone());
     tokio::select! {
-        found = in_catalog(&catalog, &name, object, namespace) => found,
+        result = in_catalog(&catalog, &name, object, namespace) => result,
         () = opened.following => bail!("internal error: reading the folder ended; see the log"),
     }
 }
 
-/// Finds an object and its dependents in a catalog. `folder` is its name, for errors.
+/// Finds an object and its dependents in a catalog. `folder` is the name of the folder, for errors.
+///
+/// # Errors
+/// The catalog has no such kind or object, a store is not loaded, or the object has no uid.
 async fn in_catalog(
     catalog: &Catalog,
     folder: &str,
@@ -58,6 +62,7 @@ async fn in_catalog(
     let document = DependentsDocument {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
+        // All namespaces were searched, so `namespace` is empty.
         metadata: OwnerMetadata { name: owner.uid.clone(), namespace: String::new() },
         dependents: found.dependents,
         truncated: found.truncated,

@@ -21,7 +21,7 @@ use super::shared_arguments::OutputFormat;
 use arguments::TreeArguments;
 use picture::OwnerTree;
 
-/// Prints the tree below an object. [`Exit::No`] if no dependents were found.
+/// Runs `fieldcache tree`: prints the tree below an object. Returns [`Exit::No`] if no dependents were found.
 ///
 /// # Errors
 /// The object is missing, the server cannot be reached or does not serve dependents, or a permission is missing.
@@ -45,7 +45,7 @@ pub(super) async fn answer(arguments: &TreeArguments, now: Moment) -> anyhow::Re
         Some(_) => local::dependents(arguments, object, &namespace).await?,
         None => remote::dependents(arguments, object, &namespace).await?,
     };
-    // The documents have the same members.
+    // JSON and YAML have these facts as members of the document, so they need no notes.
     let notes = match arguments.output {
         OutputFormat::Json | OutputFormat::Yaml => Vec::new(),
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Name => notes(&found),
@@ -81,7 +81,7 @@ fn notes(found: &DependentsDocument) -> Vec<String> {
 /// The maximum number of resources that a note names.
 const MOST_NAMED: usize = 12;
 
-/// Resources by name, the first [`MOST_NAMED`] of them.
+/// The names of the first [`MOST_NAMED`] resources, separated by commas, and how many more there are.
 fn listed(resources: &[SearchedResource]) -> String {
     let name = |resource: &SearchedResource| match &*resource.group {
         "" => resource.resource.clone(),

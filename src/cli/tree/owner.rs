@@ -6,8 +6,9 @@ use crate::dependents::Dependent;
 use crate::dependents::candidate::Candidate;
 use crate::model::{Gvr, Scope, quote};
 
-/// The owner, at the root of the tree, from its JSON. `None` if that is not JSON, or has no uid.
+/// The owner at the root of the tree, read from its JSON `object`. `None` if the bytes are not JSON or have no uid.
 pub(super) fn owner_of(object: &[u8], gvr: &Gvr, kind: &str) -> Option<Dependent> {
+    // `|_| false`: owners of the root are not shown.
     let Candidate { uid, name, namespace, creation_timestamp, status, .. } = Candidate::read(object, |_| false)?;
     if uid.is_empty() {
         return None;

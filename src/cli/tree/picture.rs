@@ -32,28 +32,31 @@ struct Line<'t> {
 impl OwnerTree {
     /// The lines of the tree, from the root.
     fn lines(&self) -> Vec<Line<'_>> {
-        let mut below: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        // The uid of each owner, and the indexes in `found.dependents` of the objects that it owns.
+        let mut owned: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, dependent) in self.found.dependents.iter().enumerate() {
             for owner in &dependent.owners {
-                below.entry(&owner.uid).or_default().push(index);
+                owned.entry(&owner.uid).or_default().push(index);
             }
         }
         let mut lines = vec![Line { branches: String::new(), object: &self.owner }];
+        // The uids of the objects below which their dependents are printed.
         let mut expanded: BTreeSet<&str> = BTreeSet::from([&*self.owner.uid]);
-        // For each open object: its dependents that are still to print, and what precedes their lines.
-        let of = |uid: &str| below.get(uid).cloned().unwrap_or_default().into_iter().peekable();
-        let mut open = vec![(of(&self.owner.uid), String::new())];
-        while let Some((rest, before)) = open.last_mut() {
-            let Some(index) = rest.next() else {
+        let owned_by = |uid: &str| owned.get(uid).cloned().unwrap_or_default().into_iter().peekable();
+        // A stack for the depth-first walk. For each object on the path from the root, it has the dependents that are
+        // still to print, and the branches before their lines.
+        let mut open = vec![(owned_by(&self.owner.uid), String::new())];
+        while let Some((remaining, before)) = open.last_mut() {
+            let Some(index) = remaining.next() else {
                 open.pop();
                 continue;
             };
             let object = &self.found.dependents[index];
-            let (branch, continued) = if rest.peek().is_some() { ("├─", "│ ") } else { ("└─", "  ") };
+            let (branch, continued) = if remaining.peek().is_some() { ("├─", "│ ") } else { ("└─", "  ") };
             let below_object = format!("{before}{continued}");
             lines.push(Line { branches: format!("{before}{branch}"), object });
             if expanded.insert(&object.uid) {
-                open.push((of(&object.uid), below_object));
+                open.push((owned_by(&object.uid), below_object));
             }
         }
         lines
@@ -62,7 +65,7 @@ impl OwnerTree {
 
 impl Printed for OwnerTree {
     fn document(&self) -> Value {
-        // Both are structures of texts, so they can be converted.
+        // Both consist of texts and lists, so the conversion to JSON does not fail.
         let mut document = serde_json::to_value(&self.found).unwrap_or_default();
         document["owner"] = serde_json::to_value(&self.owner).unwrap_or_default();
         document

@@ -15,9 +15,11 @@ use crate::runtime::resource_name::Names;
 use crate::source::connection::{Connection, RequestError};
 use crate::source::discovery::{self, Discovered};
 
+/// The media type of all requests here.
 const JSON: &str = "application/json";
 
-/// An object of a server, and its dependents. `namespace` is that of the object, if it has one.
+/// An object of a server, and its dependents. `namespace` is the namespace of the object; a cluster-scoped kind ignores
+/// it.
 ///
 /// # Errors
 /// The server cannot be reached, has no such kind or object, or does not serve dependents. The user lacks a permission.
@@ -35,12 +37,12 @@ pub(super) async fn dependents(
             "{url} serves no resource {kind:?}: kubectl --server {url} api-resources lists those that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
         )
     })?;
-    let read = connection.bytes(&object_path(resource, namespace, name), JSON).await;
-    let bytes = match read {
+    let response = connection.bytes(&object_path(resource, namespace, name), JSON).await;
+    let bytes = match response {
         Err(error) if error.code() == Some(404) => {
             bail!(missing(url, &resource.gvr, resource.scope, name, namespace))
         }
-        read => read?,
+        response => response?,
     };
     let owner = owner_of(&bytes, &resource.gvr, &resource.kind)
         .ok_or_else(|| anyhow!("{url}: {kind}/{name} is no object with a metadata.uid"))?;
@@ -53,8 +55,9 @@ pub(super) async fn dependents(
     Ok((owner, found))
 }
 
-/// The path of the dependents of an owner of this resource. Those of an object in a namespace are in the same
-/// namespace.
+/// The path of the dependents of the owner with the uid `uid`, which is an object of `resource`. The dependents of a
+/// namespaced object are in the namespace of that object, so the path has the namespace. A cluster-scoped owner ignores
+/// `namespace`.
 pub(super) fn dependents_path(resource: &Discovered, namespace: &str, uid: &str) -> String {
     let uid = percent_encode(uid);
     match resource.scope {
@@ -66,11 +69,13 @@ pub(super) fn dependents_path(resource: &Discovered, namespace: &str, uid: &str)
 }
 
 /// The error for a server that did not return dependents, with the remedy. An API server checks the permission before
-/// it looks the resource up, so one further request finds out whether it has the API group.
+/// it looks the resource up, so status 403 does not show whether it serves dependents. One further request finds out
+/// whether it has the API group. Other errors are returned as they are.
 async fn explain(connection: &Connection, error: RequestError) -> anyhow::Error {
     let url = connection.url();
     let RequestError::Status { code, message, .. } = &error else { return error.into() };
     let is_unknown = matches!(code, 404 | 405);
+    // The text is from the message of Kubernetes for a missing permission. Another 403 has another cause.
     let is_refused = *code == 403 && message.contains("cannot get resource \"dependents\"");
     if !is_unknown && !is_refused {
         return error.into();
@@ -80,8 +85,8 @@ async fn explain(connection: &Connection, error: RequestError) -> anyhow::Error 
     anyhow!(explanation(url, is_refused.then_some(&**message), has_group))
 }
 
-/// The text of the error. `refused`: the message of a server that denies the permission; `has_group`: whether it has
-/// the API group view.fieldcache.dev.
+/// The text of the error of [`explain`]. `refused` is the message of a server that denies the permission; `None` if the
+/// server does not know the resource. `has_group`: whether the server has the API group view.fieldcache.dev.
 pub(super) fn explanation(url: &str, refused: Option<&str>, has_group: bool) -> String {
     let is_view = url.contains("/views/") && url.ends_with("/proxy");
     match refused {

@@ -9,7 +9,7 @@ use crate::model::Gvr;
 use crate::request::{ResourcePath, Route};
 use crate::server::builtin_group::{GROUP, VERSION};
 
-/// The resource of Dependents.
+/// Group, version and plural name of Dependents.
 pub(in crate::server) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
 
 /// The row of `dependents` in discovery, as APIResourceDiscovery of apidiscovery.k8s.io/v2. Its only verb is get, by
@@ -24,7 +24,7 @@ pub(in crate::server) fn row() -> Value {
     })
 }
 
-/// The path of a request for `dependents`; `None` for other requests.
+/// The path of a request, if its resource is `dependents`; `None` for other requests.
 pub(in crate::server) fn dependents_path(target: &Route) -> Option<&ResourcePath> {
     let Route::Resource(address) = target else { return None };
     (address.gvr == *GVR).then_some(address)

@@ -28,12 +28,12 @@ use permitted::{CallerPermissions, WalkMemory};
 /// The longest uid of an owner, in bytes. An API server makes uids of 36 characters.
 const LONGEST_UID: usize = 1_024;
 
-/// Responds with the dependents of an owner.
+/// Responds with the dependents of the owner whose uid is the last part of the path.
 ///
 /// # Errors
-/// 404 for a subresource or a path that begins with `watch`, 405 for a list and for another method than GET. 400 for a
-/// uid that is too long. 429 or 500 if the API server gives no authorization decision, and 429 when the unread
-/// responses of the user hold as much as they may.
+/// 404 for a subresource or a path that begins with `watch`, 405 for a list and for another method than GET. 406 if the
+/// client does not accept the formats of the response, 400 for a uid that is too long. 429 or 500 if the API server
+/// gives no authorization decision, and 429 when the unread responses of the user hold as much as they may.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -65,7 +65,7 @@ pub(super) async fn answer(
     let FoundDependents { dependents, truncated } = walk(&searched, owner, options, |bytes| memory.hold(bytes)).await?;
     context.record.record_access(AccessPath::Index);
     let metadata = OwnerMetadata { name: owner.clone(), namespace: namespace.unwrap_or_default().to_owned() };
-    let found = DependentsDocument {
+    let result = DependentsDocument {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
         metadata,
@@ -75,6 +75,6 @@ pub(super) async fn answer(
         not_permitted: refused.iter().map(Into::into).collect(),
         not_ready: chosen.not_ready,
     };
-    let text = serde_json::to_vec(&found).map_err(|error| ApiError::Internal(error.to_string()))?;
+    let text = serde_json::to_vec(&result).map_err(|error| ApiError::Internal(error.to_string()))?;
     Ok(document(text, format, context))
 }

@@ -1,8 +1,8 @@
-//! Which dependents a caller may see: those of resources that it may list in all of the searched namespaces.
+//! Which dependents a caller may see: objects of the resources that it may list in all of the searched namespaces.
 //!
-//! Each decision is that of a list of the resource, without selectors. It does not depend on the owner, so the decisions
-//! and their number reveal nothing about dependents. For a single namespace, a caller sends a request for it. Without
-//! authentication, every client has the permissions of the source.
+//! Each decision is whether the caller may list the resource without selectors. It does not depend on the owner, so the
+//! decisions and their number reveal nothing about dependents. A caller that may list only one namespace sends a
+//! request for that namespace. Without authentication, every client has the permissions of the source.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
@@ -20,7 +20,8 @@ use crate::wire::api_error::ApiError;
 /// The number of permissions that are decided at the same time for one request.
 const AT_ONCE: usize = 8;
 
-/// The permissions of the caller of a request.
+/// The permissions of the caller of a request. `None`: the server does not authenticate, and every caller may list
+/// everything.
 pub(super) struct CallerPermissions<'c>(Option<(&'c AccessControl, &'c Identity)>);
 
 impl<'c> CallerPermissions<'c> {
@@ -36,7 +37,8 @@ impl<'c> CallerPermissions<'c> {
         }
     }
 
-    /// Whether the caller may list a resource. Empty `namespace`: in all namespaces, or cluster-scoped.
+    /// Whether the caller may list a resource in a namespace. With an empty `namespace`: in all namespaces, or a
+    /// cluster-scoped resource.
     ///
     /// # Errors
     /// 429 or 500 if the API server gives no authorization decision.
@@ -53,8 +55,8 @@ impl<'c> CallerPermissions<'c> {
         }
     }
 
-    /// Restricts stores to what the caller may list. Returns the stores to search, and the resources of which it may
-    /// not list everything that was to be searched. `namespace`: the only namespace to search; `None` for all.
+    /// Divides stores by what the caller may list. Returns the stores that it may list in all namespaces to search, and
+    /// the resources of the other stores. `namespace` is the only namespace to search; `None` for all namespaces.
     ///
     /// # Errors
     /// 429 or 500 if the API server gives no authorization decision.
@@ -63,11 +65,11 @@ impl<'c> CallerPermissions<'c> {
         stores: Vec<SearchedStore>,
         namespace: Option<&str>,
     ) -> Result<(Vec<SearchedStore>, Vec<Gvr>), ApiError> {
-        let decided = stream::iter(stores).map(|store| async move {
+        let decisions = stream::iter(stores).map(|store| async move {
             let may_list = self.may_list_in(&store.resource.gvr, namespace.unwrap_or_default()).await?;
             Ok::<_, ApiError>((store, may_list))
         });
-        let decided: Vec<(SearchedStore, bool)> = decided.buffered(AT_ONCE).try_collect().await?;
+        let decided: Vec<(SearchedStore, bool)> = decisions.buffered(AT_ONCE).try_collect().await?;
         let (mut searched, mut refused) = (Vec::new(), Vec::new());
         for (store, may_list) in decided {
             if may_list {
@@ -83,19 +85,20 @@ impl<'c> CallerPermissions<'c> {
 /// The size of the steps in which memory is counted, in bytes.
 const STEP: u64 = 1 << 20;
 
-/// How many times the memory of its dependents a response takes: the dependents, the document, which is up to twice as
-/// long as its dependents, and its buffer, which grows in steps.
+/// The memory of a response, as a multiple of the memory of its dependents. It is the sum of three parts: the
+/// dependents (1), the JSON document, which is up to twice as long (2), and the growth of its buffer (1).
 const HELD_TIMES: u64 = 4;
 
-/// The memory of a walk, which counts for its user.
+/// The memory of a walk, which counts towards the limit of its user until the value is dropped.
 pub(super) struct WalkMemory<'c> {
     limits: &'c Limits,
     user: &'c User,
+    /// The counted memory: [`STEP`] bytes for each element.
     held: Vec<UserShare>,
 }
 
 impl<'c> WalkMemory<'c> {
-    /// The memory of a walk for this user, with room for small results.
+    /// Begins to count the memory of a walk for this user, with one [`STEP`], which is enough for small results.
     ///
     /// # Errors
     /// 429 when the unread responses of the user hold as much as they may.
@@ -105,7 +108,8 @@ impl<'c> WalkMemory<'c> {
         Ok(memory)
     }
 
-    /// Holds the memory of a response whose dependents take this many bytes.
+    /// Counts the memory of a response whose dependents take `bytes` so far: one [`STEP`], and [`HELD_TIMES`] times
+    /// `bytes`. What is counted already is not counted again.
     ///
     /// # Errors
     /// 429 when the unread responses of the user hold as much as they may.

@@ -16,13 +16,14 @@ const AT_ONCE: usize = 16;
 
 /// The stores to search.
 pub(super) struct ChosenStores {
+    /// The stores that are complete and new enough, one for each resource.
     pub(super) stores: Vec<SearchedStore>,
-    /// The resources that have no complete store, or one that is too old.
+    /// The resources whose store is not complete or too old. They are not searched.
     pub(super) not_ready: Vec<SearchedResource>,
 }
 
-/// Chooses the stores to search. `namespace`: the only namespace to search, in which only namespaced resources have
-/// objects; `None` for all. Loads no store: dependents are searched in what is cached.
+/// Chooses the stores to search, one version of each resource. `namespace` is the only namespace to search; `None` for
+/// all. With a namespace, only namespaced resources are chosen. Does not load stores: only what is cached is searched.
 pub(super) async fn choose(server: &ServerState, catalog: &Catalog, namespace: Option<&str>) -> ChosenStores {
     let scope = match namespace {
         Some(namespace) => SearchScope::Namespace(namespace.into()),

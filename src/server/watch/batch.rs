@@ -12,16 +12,17 @@ use crate::wire::gzip::GzipMember;
 /// The lines of one pull.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// A line that is shared with other watches, so that a single line is sent without a copy. Only of a watch that is
-    /// not compressed.
+    /// The first line, which is shared with other watches. A batch of this line alone is sent without a copy. `None`
+    /// for a compressed watch.
     first: Option<Bytes>,
-    /// Compressed lines. Only of a watch that is compressed.
+    /// Compressed lines. Empty for a watch that is not compressed.
     parts: Vec<Arc<Deflated>>,
-    /// Lines that are not compressed yet or at all, after `first` or `parts`.
+    /// The lines after `first` or `parts`. They are not compressed, or not yet.
     pub(super) rest: Vec<u8>,
 }
 
 impl Batch {
+    /// Whether there are no lines.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none() && self.parts.is_empty() && self.rest.is_empty()
     }
@@ -31,7 +32,7 @@ impl Batch {
         self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
 
-    /// Appends a line of a watch that is not compressed. A single one is not copied.
+    /// Appends a line of a watch that is not compressed. The first line of a batch is not copied.
     pub(super) fn push(&mut self, line: Bytes) {
         if self.is_empty() {
             self.first = Some(line);
@@ -40,13 +41,13 @@ impl Batch {
         }
     }
 
-    /// Appends a line that was compressed for all watches that share it.
+    /// Appends a line that was compressed once for all watches that send it.
     pub(super) fn push_deflated(&mut self, part: Arc<Deflated>) {
         self.deflate();
         self.parts.push(part);
     }
 
-    /// Moves the lines in `rest` to `parts`, compressed. Only for a compressed watch, which has no `first`.
+    /// Compresses the lines in `rest` and moves them to `parts`. Only for a compressed watch.
     pub(super) fn deflate(&mut self) {
         if !self.rest.is_empty() {
             self.parts.push(Arc::new(gzip::deflate(&std::mem::take(&mut self.rest))));
@@ -69,7 +70,8 @@ impl Batch {
     }
 }
 
-/// Converts bytes, and frees their unused capacity if it is large: limits count unread bytes by their length.
+/// Converts bytes, and frees their unused capacity if it is large: limits count unread bytes by their length, not by
+/// their capacity.
 pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
     if bytes.capacity() - bytes.len() > CHUNK / 8 {
         bytes.shrink_to_fit();

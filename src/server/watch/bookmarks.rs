@@ -6,9 +6,11 @@ use tokio::time::Instant;
 
 use super::super::read;
 
-/// The time between bookmarks, and its random extension, so that watches do not send them at the same time
-/// (apiserver `storage/cacher/cacher.go`).
+/// The minimum time between bookmarks (apiserver `storage/cacher/cacher.go`).
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The maximum random time that is added to [`BOOKMARK_INTERVAL`], so that watches do not send their bookmarks at the
+/// same time (apiserver `storage/cacher/cacher.go`).
 const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
 
 /// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
@@ -18,8 +20,8 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 pub(super) struct Bookmarks {
     /// When the next regular bookmark is due.
     next: Instant,
-    /// When the last bookmark is due, shortly before the end; `None` once it has been sent, or if the watch is too
-    /// short.
+    /// When the last bookmark is due, [`BOOKMARK_BEFORE_END`] before the end; `None` when it has been sent, or if the
+    /// watch is shorter than that.
     pub(super) last: Option<Instant>,
 }
 

@@ -16,21 +16,25 @@ use crate::query::{Listing, Selection, State};
 use crate::store::{HistoryCursor, PinnedValue, Snapshot};
 use crate::wire::api_error::ApiError;
 
-/// Phrases for the message of that limit: what takes the memory.
+/// What takes the memory, for the error message when the memory of the user's watches reaches its limit.
 pub(super) const SELECTORS: &str = "its selectors take";
+
+/// Like [`SELECTORS`], for the list of objects.
 const INITIAL_EVENTS: &str = "its initial events take";
 
 /// What is needed to find the objects of initial events.
 pub(super) struct Initial {
     selection: Box<Selection>,
+    /// The permit for a large object, which the watch does not have yet.
     large: Box<LargeEvents>,
     limits: Arc<Limits>,
-    /// The share for the memory of the selection.
+    /// Counts the memory of the selection for the user until this value is dropped.
     _share: UserShare,
 }
 
 /// The objects of initial events that are not sent yet.
 pub(super) struct RemainingInitialEvents {
+    /// The objects. The snapshot that has them can be revoked to free memory.
     pub(super) listing: PinnedValue<Listing>,
     /// The version of the state that has these objects.
     pub(super) version: Version,
@@ -38,7 +42,7 @@ pub(super) struct RemainingInitialEvents {
     pub(super) then: HistoryCursor,
     /// The permit for a large object.
     pub(super) large: Box<LargeEvents>,
-    /// The share for the memory of the listing.
+    /// Counts the memory of the listing for the user until this value is dropped.
     _share: UserShare,
 }
 
@@ -54,7 +58,7 @@ impl Initial {
         Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
     }
 
-    /// Finds the objects in a snapshot, in turns. `user` is the user whose memory limit counts them.
+    /// Finds the selected objects in a snapshot, in turns. The memory of the listing counts for `user`.
     ///
     /// # Errors
     /// 429 when the user's watches hold as much memory as they may. 410 if the state was revoked meanwhile, because
@@ -72,10 +76,10 @@ impl Initial {
         // Failures for single objects are not reported: the headers of the response have been sent.
         read::check_cel(cel.as_deref())?;
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
-        let of_listing = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
+        let listing_share = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
             limits.count(limited.limit);
             ApiError::Limited(limited)
         })?;
-        Ok(RemainingInitialEvents { listing: snapshot.pin(listing), version, then, large, _share: of_listing })
+        Ok(RemainingInitialEvents { listing: snapshot.pin(listing), version, then, large, _share: listing_share })
     }
 }

@@ -24,19 +24,19 @@ impl LargeEvents {
     }
 
     /// Releases the permit of the previous object, whose event has been sent, and waits for a permit for the next
-    /// object if that is large. `large`: its size in bytes, by [`large_object`].
+    /// object if that is large. `large` is the result of [`large_object`] for the next object.
     ///
     /// # Errors
     /// 429 when there is no permit in time.
     pub(super) async fn admit(&mut self, large: Option<u64>) -> Result<(), Limited> {
         self.permit = None;
         let Some(bytes) = large else { return Ok(()) };
-        let turn = match self.limits.lists().acquire(&self.user, bytes) {
-            Ok(ListAdmission::Granted(place)) => Ok(place),
+        let permit = match self.limits.lists().acquire(&self.user, bytes) {
+            Ok(ListAdmission::Granted(permit)) => Ok(permit),
             Ok(ListAdmission::Queued(waiting)) => waiting.wait().await,
             Err(limited) => Err(limited),
         };
-        self.permit = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);
+        self.permit = Some(permit.inspect_err(|limited| self.limits.count(limited.limit))?);
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl LargeEvents {
     }
 }
 
-/// The size of the next object in bytes, if it is larger than [`LARGE`].
+/// The size of the next object in bytes, if it is larger than [`LARGE`]; `None` otherwise.
 pub(super) fn large_object(listing: &mut Listing) -> Option<u64> {
     Some(next_length(listing) as u64).filter(|bytes| *bytes > LARGE)
 }

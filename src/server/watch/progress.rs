@@ -1,4 +1,5 @@
-//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. The parent writes them.
+//! Progress notifications of the store, forwarded to another fieldcache as bookmarks. The module `watch` writes the
+//! bookmarks.
 
 use tokio::time::Instant;
 
@@ -15,11 +16,11 @@ pub(super) struct ProgressForwarding {
 }
 
 impl ProgressForwarding {
-    /// Reads [`PROGRESS_PARAMETER`]: a client of the other fieldcache waits for the version in it, so the source is
-    /// queried for progress to that version. `None` if the parameter is missing or invalid.
+    /// Reads the query parameter [`PROGRESS_PARAMETER`], a version for which a client of the other fieldcache waits.
+    /// Queries the source for progress to that version. `None` if the parameter is missing or invalid.
     ///
-    /// Each such bookmark reveals a write to some object of the resource. So the result is also `None` for Views, and
-    /// for callers that may not list the whole resource.
+    /// Each progress bookmark reveals a write to some object of the resource. So the result is also `None` for Views,
+    /// and for callers that may not list the whole resource.
     pub(super) async fn from_request(context: &RequestContext<'_>, resource: &Resource) -> Option<ProgressForwarding> {
         let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
         if context.view.is_some() || !context.may_list_all(&resource.gvr).await {

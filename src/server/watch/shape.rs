@@ -1,7 +1,8 @@
 //! Encodes the events, bookmarks and errors of a watch in the negotiated form.
 //!
-//! The parent module decides which event is sent, and when. A line is created once for all watches of its form
-//! (`registry::event_dispatcher`).
+//! The parent module decides which event is sent, and when. An event is a line of JSON or a frame of protobuf. It is
+//! encoded once for all watches of the same form (`registry::event_dispatcher`): whole objects, PartialObjectMetadata
+//! or Table rows, in JSON or protobuf.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(super) enum WatchEventType {
 }
 
 impl WatchEventType {
+    /// All types. Their number is the distance between the numbers of two forms in [`EventEncoder::routed_event`].
     pub(super) const ALL: [WatchEventType; 3] =
         [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
@@ -54,6 +56,7 @@ impl WatchEventType {
         }
     }
 
+    /// The type as events write it.
     fn as_str(self) -> &'static str {
         match self {
             WatchEventType::Added => "ADDED",
@@ -79,15 +82,16 @@ impl Mark {
         !self.ends_initial_events && self.lag.is_none()
     }
 
-    /// Writes the annotations of a bookmark, with a comma at the end; nothing if there are none.
+    /// Writes the member `annotations` of a bookmark, with a comma at the end; nothing if there are no annotations.
     fn write_annotations(&self, resource: &Resource, out: &mut Vec<u8>) {
-        // kube-apiserver's conversion to this version adds an annotation, even to the empty object of a bookmark.
+        // kube-apiserver's conversion of a DaemonSet to apps/v1 adds an annotation, even to the empty object of a
+        // bookmark.
         let is_daemon_set = resource.origin == ResourceOrigin::BuiltIn && resource.kind == "DaemonSet";
         let generation = is_daemon_set.then(|| ("deprecated.daemonset.template.generation", "0".to_owned()));
         let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
         let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
         let mut opening = "\"annotations\":{";
-        // In the order of their names, as Go writes a map.
+        // Annotations are in the order of their names, as Go writes a map.
         for (name, value) in generation.into_iter().chain(lag).chain(end) {
             out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
             write_string(name, out);
@@ -100,7 +104,8 @@ impl Mark {
     }
 }
 
-/// The number of forms of lines that are not Table rows. The forms of protobuf frames are numbered after them.
+/// The number of JSON forms that are not Table rows: whole objects, and PartialObjectMetadata of two versions. The
+/// forms of protobuf frames are numbered after them.
 const FORMS: usize = 3;
 
 /// Encodes the events of a watch.
@@ -108,16 +113,17 @@ pub(super) struct EventEncoder {
     form: ShapeForm,
     /// Whether no event has been sent yet: only the first one has the column definitions of a Table.
     is_first: bool,
-    /// The time for ages in a Table, which are those at the moment of each event.
+    /// The current time, from which the ages in Table rows are computed for each event.
     clock: Clock,
     /// Encodes frames of protobuf; `None` for lines of JSON.
     encoded: Option<Box<protobuf::Objects>>,
-    /// Whether changes that alter nothing that is shown are left out.
+    /// Whether the watch is quiet: it sends no event for a change that does not alter what is shown of the object.
     is_quiet: bool,
 }
 
 /// The form of the objects in events.
 enum ShapeForm {
+    /// The objects as the View shows them.
     Whole,
     /// PartialObjectMetadata of this version of meta.k8s.io.
     Partial(String),
@@ -126,8 +132,8 @@ enum ShapeForm {
 }
 
 impl EventEncoder {
-    /// An encoder for a watch, in the representation that was negotiated. `encoded`: encodes protobuf, if that was
-    /// negotiated.
+    /// An encoder for a watch, in the representation `form` that was negotiated. `encoded` encodes protobuf; `None` for
+    /// JSON. `is_quiet`: changes that do not alter what is shown send no event.
     ///
     /// # Errors
     /// 406 for a representation that only lists have, 400 for an invalid `includeObject`.
@@ -160,7 +166,8 @@ impl EventEncoder {
         self.encoded.as_deref()
     }
 
-    /// Whether an event is more work than a copy of the object: a row, or the object before and after the change.
+    /// Whether an event is more work than a copy of the object. A Table row must be computed, and a quiet watch
+    /// compares the object before and after the change.
     pub(super) fn is_work(&self) -> bool {
         self.is_table() || self.is_quiet
     }
@@ -181,20 +188,21 @@ impl EventEncoder {
         }
     }
 
-    /// The number of this form, under which watches of the same form share lines. Table rows are numbered separately.
+    /// The number of this form, under which watches of the same form share lines. Table rows have numbers of their own,
+    /// which can be equal to the numbers of other forms.
     fn number(&self) -> usize {
-        let of_lines = match &self.form {
+        let json_number = match &self.form {
             ShapeForm::Whole => 0,
             ShapeForm::Partial(version) => 1 + usize::from(version != "v1"),
             ShapeForm::Table(columns) => columns.form_number(),
         };
-        of_lines + if self.encoded.is_some() { FORMS } else { 0 }
+        json_number + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// The line or frame of the event for a change. It is empty if the object cannot be shown, or if a quiet watch
-    /// shows no difference. It is created once for all watches of this form that show the same part of the object. Rows
-    /// are shared only within a second, because they show ages. The first event of a Table is a copy with the column
-    /// definitions.
+    /// The line or frame of the event for a change from the mailbox. It is empty if the object cannot be shown, or if a
+    /// quiet watch sees no difference. It is created once for all watches of this form that show the same part of the
+    /// object. Rows are shared only within a second, because they show ages. The first event of a Table is a copy with
+    /// the column definitions.
     ///
     /// # Errors
     /// A row that is too long, or 410 for an object that has no protobuf form.
@@ -211,6 +219,7 @@ impl EventEncoder {
             ShapeForm::Table(columns) => Some(columns.clone()),
             ShapeForm::Whole | ShapeForm::Partial(_) => None,
         };
+        // The usual case: the line depends only on its number.
         if columns.is_none() && resource.is_shown_whole() && !self.is_quiet {
             let mut written = Ok(());
             let line = routed.line(number, || {
@@ -218,12 +227,13 @@ impl EventEncoder {
                 written = self.write_event(resource, kind, shown, &mut line);
                 Bytes::from(line)
             });
-            // Another watch has failed to create the line.
+            // The line is empty because another watch has failed to create it, so this watch fails too.
             if line.is_empty() && written.is_ok() {
                 written = Err(not_sent(resource, shown));
             }
             return written.map(|()| line);
         }
+        // Otherwise the line depends also on what the View prunes, on whether the watch is quiet, and on the time.
         let now = (self.clock)();
         let form = LineForm {
             // Rows are numbered after all lines.
@@ -258,7 +268,7 @@ impl EventEncoder {
         })?;
         let is_first = !line.is_empty() && std::mem::take(&mut self.is_first);
         let Some(columns) = columns.filter(|_| is_first) else { return Ok(line) };
-        // In a copy of the line, an opening with column definitions replaces the one without.
+        // In a copy of the line, a beginning with column definitions replaces the beginning without them.
         let mut first = Vec::new();
         open_row(kind, &columns, shown.version, false, &mut first);
         let opened = first.len();
@@ -268,15 +278,15 @@ impl EventEncoder {
         Ok(exact(first))
     }
 
-    /// The work of writing a change, in bytes that could be read instead. The object after the change is read, or the
-    /// one before a deletion. A quiet watch reads both.
+    /// The work of writing a change, as the number of bytes that could be read in the same time. The object after the
+    /// change is read, or the object before a deletion. A quiet watch reads both.
     pub(super) fn bytes_to_read(&self, change: &Change) -> usize {
         let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map_or(0, Object::length));
         let read = if after == 0 || self.is_quiet { before + after } else { after };
         self.work().bytes(read)
     }
 
-    /// The work of writing an event.
+    /// The work of writing an event, as a function of the length of its object.
     pub(super) fn work(&self) -> ObjectWork {
         match &self.form {
             ShapeForm::Table(columns) => columns.work(),
@@ -284,7 +294,8 @@ impl EventEncoder {
         }
     }
 
-    /// Whether a quiet watch sends nothing: the object looks the same before and after the change, but for its version.
+    /// Whether the watch is quiet and sends no event for a change. This is the case if what it shows of the object
+    /// before and after the change differs only in the version. `transition` is the change as the selection sees it.
     pub(super) fn is_silent(&mut self, resource: &Resource, transition: &Transition, change: &Change) -> bool {
         let (true, Transition::Modified(after), Some(before)) = (self.is_quiet, transition, &change.before) else {
             return false;
@@ -304,7 +315,7 @@ impl EventEncoder {
         is_same
     }
 
-    /// Writes an event of this type with an object.
+    /// Writes an event of the type `kind` with the object `shown`.
     ///
     /// # Errors
     /// A row that is too long, or 410 for an object that has no protobuf form. Nothing is written then.
@@ -355,7 +366,8 @@ impl EventEncoder {
         let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
-            // The fields of custom objects are in alphabetical order, those of Go types in the order of the type.
+            // The members of custom objects are in alphabetical order, and the members of built-in kinds in the order
+            // of the Go type.
             ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
                 object.extend_from_slice(b"{\"apiVersion\":");
                 write_string(&own_version, &mut object);
@@ -382,7 +394,8 @@ impl EventEncoder {
             ShapeForm::Table(columns) => columns.include() == Include::Object,
         };
         let bare = object.len();
-        // kube-apiserver encodes an empty object of the kind's Go type, some of whose fields are always written.
+        // kube-apiserver encodes an empty object of the kind's Go type, and writes some of its fields although they are
+        // empty.
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
             let members = builtin::zero_values(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {
@@ -393,8 +406,8 @@ impl EventEncoder {
         object.push(b'}');
         match &self.form {
             ShapeForm::Table(columns) => {
-                // A bookmark without objects and annotations has only the version, which is in the metadata of the
-                // Table.
+                // Without annotations, the object would have only the version, which the metadata of the Table has too.
+                // So with `includeObject=None` the object is null.
                 let is_empty = columns.include() == Include::None && mark.is_bare();
                 let object: &[u8] = if is_empty { b"null" } else { &object };
                 columns.write_bookmark(mark.at, object, (self.clock)(), is_first, out);
@@ -402,10 +415,12 @@ impl EventEncoder {
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }
         if let Some(encoded) = &self.encoded {
+            // A frame of protobuf replaces the JSON that was written above.
             out.truncate(start);
             let mut written = encoded.write_event(&mut Encoder::default(), "BOOKMARK", &object, out);
             if written.is_err() {
-                // Another version of the kind has other members, and a client reads none of them from a bookmark.
+                // The protobuf schema lacks some of these members. They are left out, because a client reads only the
+                // metadata of a bookmark.
                 object.truncate(bare);
                 object.push(b'}');
                 written = encoded.write_event(&mut Encoder::default(), "BOOKMARK", &object, out);
@@ -419,7 +434,7 @@ impl EventEncoder {
         Ok(())
     }
 
-    /// Writes an ERROR event; the watch ends after it.
+    /// Writes an ERROR event with the Status of `failure`. The caller must end the watch after it.
     pub(super) fn write_error(&self, failure: &ApiError, out: &mut Vec<u8>) {
         let status = failure.status();
         if self.encoded.is_some() {
@@ -446,12 +461,13 @@ fn not_sent(resource: &Resource, shown: Shown<'_>) -> ApiError {
     ApiError::Expired { message, continue_token: None }
 }
 
-/// The error for a row that is too long for an event.
+/// The error for a Table row that is longer than [`MOST_IN_EVENT`].
 fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
     ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned(), most: MOST_IN_EVENT as u64 }
 }
 
-/// Writes the beginning of an event that is a Table of one row. `with_definitions`: with the column definitions.
+/// Writes the beginning of an event that is a Table of one row, up to its row. `with_definitions`: with the column
+/// definitions, as in the first event of a watch.
 fn open_row(kind: WatchEventType, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
     open_event(kind.as_str(), out);
     columns.open_single(version, with_definitions, out);

@@ -11,7 +11,7 @@ use crate::registry::followed_pod::FollowedPod;
 use crate::registry::view_namespaces::WatchedNamespaces;
 use crate::registry::views::Restriction;
 
-/// What the selection of a watch depends on. Nothing changes for a watch at the root.
+/// What the selection of a watch through a View depends on. For a watch without a View, all fields are `None`.
 pub(super) struct ViewChanges {
     /// Becomes true when the View of the watch ends.
     view_ended: Option<state::Receiver<bool>>,
@@ -22,20 +22,22 @@ pub(super) struct ViewChanges {
 }
 
 impl ViewChanges {
-    /// The changes that concern a watch of `resource`, which is that of the View.
+    /// What the selection of a watch of `resource` depends on. `resource` has the restrictions of the View; `view` is
+    /// `None` for a watch without a View.
     pub(super) fn new(resource: &Resource, view: Option<&ViewRequest>) -> ViewChanges {
         let restriction = resource.view_restriction.as_ref();
         ViewChanges {
             view_ended: restriction.map(Restriction::ended),
-            pod: view.and_then(|through| through.consumer.as_ref()?.pod.clone()),
+            pod: view.and_then(|view| view.consumer.as_ref()?.pod.clone()),
             namespaces: restriction.and_then(Restriction::namespaces).map(WatchedNamespaces::new),
         }
     }
 
     /// The reason why the View shows other objects now than when the watch began; `None` if it does not. `resource` is
-    /// that of the watch.
+    /// the resource of the watch.
     pub(super) fn reason(&self, resource: &Resource) -> Option<&'static str> {
-        // A View of a resource that the source does not serve any more ends with it, after its last events.
+        // If the View has ended because its resource is no longer served, this is no reason: the watch first sends the
+        // last events of the resource.
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && resource.state.departure().is_none() {
             return Some("the View was changed or deleted");
         }
@@ -49,7 +51,7 @@ impl ViewChanges {
         }
     }
 
-    /// Waits until there may be a reason to end.
+    /// Waits until [`ViewChanges::reason`] may return a reason.
     pub(super) async fn changed(&mut self, resource: &Resource) {
         let view_ended = async {
             match &mut self.view_ended {

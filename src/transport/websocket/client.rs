@@ -1,9 +1,9 @@
-//! Reads the frames of a client, and drops their data: clients of watches have nothing to say.
+//! Reads the frames of a client, and drops their data, because a watch has no input from its client.
 //!
 //! kube-apiserver drops messages of up to 32 MiB each, any number of them. Here a frame may have [`LONGEST_FRAME`]
-//! bytes, and all frames of a connection together have an allowance that grows with time ([`GROWTH`]). It is enough for
-//! a client that sends a PING each second. Payloads are not unmasked, except those of PINGs, which PONGs repeat. So
-//! text is not checked to be UTF-8.
+//! bytes, and all frames of a connection together have an allowance that grows with time ([`GROWTH`]). The allowance is
+//! enough for a client that sends a PING each second. Payloads are not unmasked, except the payloads of PINGs, which
+//! PONGs repeat. So text is not checked to be UTF-8.
 
 use tokio::time::Instant;
 
@@ -12,19 +12,20 @@ use super::frame::{CloseCode, LONGEST_CONTROL, Opcode};
 /// The longest payload of a frame, in bytes.
 const LONGEST_FRAME: u64 = 64 << 10;
 
-/// The most bytes that a client may have left to send.
+/// The maximum number of bytes that a client may send at once. A connection begins with this allowance, and the
+/// allowance does not grow beyond it.
 const ALLOWANCE: u64 = 128 << 10;
 
-/// The growth of what the client may send, in bytes a second.
+/// The growth of the allowance, in bytes a second.
 const GROWTH: u64 = 1 << 10;
 
-/// What a frame counts in addition to its payload, in bytes.
+/// The bytes that each frame takes from the allowance in addition to its payload.
 const FRAME: u64 = 64;
 
 /// The longest head of a frame: two bytes, eight of the length, and four of the mask.
 const LONGEST_HEAD: usize = 14;
 
-/// What the server must react to.
+/// A frame of the client to which the server must react.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClientSignal {
     /// A PING with this payload.
@@ -40,9 +41,9 @@ pub(super) struct ClientFrames {
     head: Vec<u8>,
     /// The frame whose payload is being read.
     frame: Option<Frame>,
-    /// Whether a message has begun whose last frame has not arrived.
+    /// Whether a message has begun whose last frame has not begun yet.
     is_within_message: bool,
-    /// The bytes that the client may still send, at this time.
+    /// The bytes that the client could still send at the given time.
     allowance: (u64, Instant),
 }
 
@@ -66,7 +67,7 @@ impl Default for ClientFrames {
 
 impl ClientFrames {
     /// Reads the next bytes of the client, up to the next signal, and removes what it has read from `bytes`. `None`:
-    /// all bytes are read, without a signal.
+    /// all bytes are read, and they have no complete signal.
     ///
     /// # Errors
     /// The code with which the server must close: a frame is invalid or too long, or the client sends too much.
@@ -77,6 +78,7 @@ impl ClientFrames {
                 let (part, rest) = bytes.split_at(length);
                 *bytes = rest;
                 frame.left -= length as u64;
+                // The mask of four bytes repeats over the whole payload, of which `part` can be a later piece.
                 if frame.opcode == Opcode::Ping {
                     let at = frame.payload.len();
                     let mask = frame.mask.iter().cycle().skip(at % 4);
@@ -92,6 +94,7 @@ impl ClientFrames {
                     Some((Opcode::Continuation | Opcode::Text | Opcode::Binary | Opcode::Pong, _)) | None => {}
                 }
             }
+            // The length of the head depends on its second byte, so it is determined again after more bytes.
             let needed = head_length(&self.head);
             let length = bytes.len().min(needed - self.head.len());
             let (part, rest) = bytes.split_at(length);
@@ -107,10 +110,10 @@ impl ClientFrames {
         }
     }
 
-    /// Reads the complete head of a frame.
+    /// Decodes the complete head in `self.head` (RFC 6455, 5.2), and takes the frame from the allowance.
     ///
     /// # Errors
-    /// As [`ClientFrames::read`].
+    /// Those of [`ClientFrames::read`].
     fn begin(&mut self) -> Result<Frame, CloseCode> {
         let invalid = Err(CloseCode::ProtocolError);
         let head = std::mem::take(&mut self.head);
@@ -153,12 +156,12 @@ impl ClientFrames {
         Ok(Frame { opcode, mask: *mask, left, payload: Vec::new() })
     }
 
-    /// Takes bytes from what the client may send. False if it has not as many left.
+    /// Takes `bytes` from the allowance of the client. Returns false if the allowance is smaller.
     fn pay(&mut self, bytes: u64) -> bool {
         let (left, at) = self.allowance;
         let now = Instant::now();
         let grown = u64::try_from((now - at).as_millis()).unwrap_or(u64::MAX).saturating_mul(GROWTH) / 1000;
-        // Less than a byte has grown: the time is kept, so that it counts for the next frame.
+        // If the allowance has grown by less than a byte, the old time is kept, so that it counts for the next frame.
         let at = if grown > 0 { now } else { at };
         match left.saturating_add(grown).min(ALLOWANCE).checked_sub(bytes) {
             Some(left) => {
@@ -170,8 +173,8 @@ impl ClientFrames {
     }
 }
 
-/// The length of the head of a frame, as far as its first bytes tell, in bytes. The head of an unmasked frame, which is
-/// invalid, has no mask, so that its end need not be waited for.
+/// The length, in bytes, of the head of a frame that begins with the bytes `head`. Without the second byte, the result
+/// is 2, the shortest length. It is also 2 for an unmasked frame: that is invalid, so it is rejected at once.
 fn head_length(head: &[u8]) -> usize {
     let Some(second) = head.get(1) else { return 2 };
     if second & 0x80 == 0 {

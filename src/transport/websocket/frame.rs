@@ -1,6 +1,6 @@
 //! Frames that the server sends (RFC 6455, 5.2): complete messages, parts of messages, PONG and Close. None is masked.
 
-/// What a frame is.
+/// The type of a frame (RFC 6455, 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opcode {
     /// A further part of a message.
@@ -9,7 +9,7 @@ pub(crate) enum Opcode {
     Text = 0x1,
     /// A message of bytes, or its first part.
     Binary = 0x2,
-    /// The last frame of a peer.
+    /// The last frame that a peer sends.
     Close = 0x8,
     /// A request for PONG.
     Ping = 0x9,
@@ -42,14 +42,16 @@ pub(crate) enum CloseCode {
     PolicyViolation = 1008,
     /// A frame of the client is too long.
     TooBig = 1009,
-    /// The messages are not complete.
+    /// The server cannot send the remaining messages.
     InternalError = 1011,
 }
 
-/// The length of the longest payload of a control frame, in bytes (RFC 6455, 5.5).
+/// The maximum length of the payload of a control frame, in bytes (RFC 6455, 5.5). Also the longest payload whose
+/// length is in the second byte of the head.
 pub(super) const LONGEST_CONTROL: usize = 125;
 
-/// Appends the head of a frame with a payload of `length` bytes. `is_last`: it is the last frame of its message.
+/// Appends the head of an unmasked frame with a payload of `length` bytes to `out`. `is_last`: the frame is the last
+/// one of its message.
 pub(crate) fn push_head(opcode: Opcode, is_last: bool, length: usize, out: &mut Vec<u8>) {
     out.push(opcode as u8 | if is_last { 0x80 } else { 0 });
     match (u8::try_from(length), u16::try_from(length)) {

@@ -1,14 +1,14 @@
 //! Sends the body of a response over a WebSocket (RFC 6455), after the connection was upgraded.
 //!
-//! The body consists of complete frames already ([`frame`] writes them), so that this module knows nothing of events.
-//! [`serve`] copies them to the client, and answers PING and Close. It sends PING to clients that send nothing, and
-//! ends the connection of a client that does not answer, as over HTTP/2. What the client sends otherwise is dropped,
-//! with the bounds of [`client`]. The bounds for clients that read slowly are those of HTTP/1.1 connections:
-//! [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is not here: the service of the listener
-//! decides it.
+//! The body already consists of complete frames (`wire::messages` makes them, with [`frame`]), so this module does not
+//! depend on events. [`serve`] copies the frames to the client, and answers PING and Close. It sends PING to clients
+//! that send nothing, and ends the connection of a client that does not answer, as over HTTP/2. Other data of the
+//! client is dropped, with the bounds of [`client`]. The bounds for clients that read slowly are the same as for
+//! HTTP/1.1 connections: [`super::write_timeout`] and [`crate::flow_control::unread`]. The handshake is in
+//! `server::websocket`.
 //!
-//! The frames are not those of a library: the server writes unfragmented frames and drops all data of clients. A
-//! library would keep whole messages in memory before it drops them.
+//! No library is used for the frames: the server writes unfragmented frames and drops all data of clients. A library
+//! would keep whole messages in memory before it drops them.
 
 pub(crate) mod client;
 pub(crate) mod frame;
@@ -29,18 +29,19 @@ use self::client::{ClientFrames, ClientSignal};
 use self::frame::CloseCode;
 use super::listen::{PING_INTERVAL, PING_TIMEOUT, ResponseBody};
 
-/// The bytes that are read from the client at a time.
+/// The maximum number of bytes that are read from the client at a time.
 const CHUNK: usize = 2 << 10;
 
 /// How long the client may take to close the connection after the server has sent Close. A connection that is closed
-/// with unread bytes is reset, and the client may not see the Close frame.
+/// with unread bytes of the client is reset, and then the client may not see the Close frame.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// The most bytes of the client that are read and dropped in this time.
+/// The maximum number of bytes of the client that are read and dropped during [`CLOSE_TIME`].
 const MOST_DRAINED: usize = 256 << 10;
 
-/// Sends a body to the client until the body ends or the client closes the connection, and then closes the connection.
-/// An error of the connection ends this too. The client closes without events in between if it sends Close.
+/// Sends a body to the client, and closes the connection when the body ends or the client sends Close. The function
+/// also ends when the client disconnects, or the connection fails. After a Close of the client, no further events are
+/// sent.
 pub(super) async fn serve<Io, Body>(io: Io, body: Body)
 where
     Io: AsyncRead + AsyncWrite + Unpin,
@@ -51,6 +52,7 @@ where
         Ok(End::Closed { by_client }) => {
             let ended = timeout(CLOSE_TIME, async {
                 socket.io.shutdown().await?;
+                // After its own Close, the client sends nothing that would have to be read.
                 if by_client { Ok(()) } else { poll_fn(|context| socket.poll_close(context)).await }
             });
             let _ = ended.await;
@@ -63,39 +65,40 @@ where
 /// How the exchange of messages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The server has sent Close. `by_client`: the client sent Close before.
+    /// The server has sent Close. `by_client`: it answered a Close of the client.
     Closed { by_client: bool },
     /// The client closed the connection without Close.
     Disconnected,
 }
 
-/// Whether the server asks a client that sends nothing for an answer.
+/// The state of the PING with which the server tests whether a client that sends nothing is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
-    /// The client has sent something in time.
+    /// The client has sent something within [`PING_INTERVAL`], so no PING is needed.
     None,
     /// PING must be sent.
     Due,
-    /// PING is being sent, and the client has sent nothing since.
+    /// PING is sent or in `out`, and the client has sent nothing since.
     Sent,
 }
 
-/// A WebSocket whose messages are those of a body.
+/// A WebSocket over which a body is sent.
 struct Socket<Io, Body> {
     io: Io,
-    /// `None` once the server must send Close.
+    /// The body; `None` from the time when the server must send Close.
     body: Option<Body>,
+    /// The state of the frames of the client.
     frames: ClientFrames,
-    /// The bytes that are being sent. The next ones are taken only when these are sent.
+    /// The bytes that are being sent. The next bytes are taken from the body only when these are sent.
     out: Bytes,
     /// Whether all written bytes are flushed.
     is_flushed: bool,
     /// The payload of the last PING that is not answered. RFC 6455, 5.5.3, permits to answer the last one only.
     ping: Option<Vec<u8>>,
-    /// When the client has sent nothing for [`PING_INTERVAL`], or for [`PING_TIMEOUT`] after PING.
+    /// Ends when the client has sent nothing for [`PING_INTERVAL`], or for [`PING_TIMEOUT`] after PING.
     silence: Pin<Box<Sleep>>,
     probe: Probe,
-    /// The code of the Close frame that must be sent.
+    /// The code of the Close frame that must be sent; `None` as long as the WebSocket is open.
     closing: Option<CloseCode>,
     /// Whether the Close frame is in `out`, or sent.
     is_close_sent: bool,
@@ -106,6 +109,7 @@ struct Socket<Io, Body> {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
+    /// An open WebSocket over which nothing has been sent yet.
     fn new(io: Io, body: Body) -> Socket<Io, Body> {
         Socket {
             io,
@@ -123,7 +127,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         }
     }
 
-    /// Ready when the Close frame is sent, or the client has disconnected.
+    /// Reads and writes as far as possible. Ready when the Close frame is sent, or the client has disconnected.
     ///
     /// # Errors
     /// The connection is broken, or the client does not answer PING.
@@ -145,11 +149,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         }
     }
 
-    /// Has PING sent when the client has sent nothing for [`PING_INTERVAL`]. The time for the answer begins when the
-    /// PING is the next to be written, because the timeouts of writes apply before.
+    /// Sets `probe` so that PING is sent when the client has sent nothing for [`PING_INTERVAL`]. The time for the
+    /// answer begins when the PING is the next to be written ([`Socket::poll_next`]). Before, the timeouts of writes
+    /// apply.
     ///
     /// # Errors
-    /// The client has not answered.
+    /// The client has sent nothing for [`PING_TIMEOUT`] after PING.
     fn check_silence(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.closing.is_some() || self.probe == Probe::Due || self.silence.as_mut().poll(context).is_pending() {
             return Ok(());
@@ -161,8 +166,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         Ok(())
     }
 
-    /// Reads some bytes of the client, until the server must send Close. Ready with false if the client has
-    /// disconnected.
+    /// Reads up to [`CHUNK`] bytes of the client. Ready with true if bytes were read, and with false if the client has
+    /// disconnected. Reads nothing, and is pending, when the server must send Close.
     fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         if self.closing.is_some() {
             return Poll::Pending;
@@ -195,7 +200,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         Poll::Ready(Ok(true))
     }
 
-    /// Makes the server send Close next, and drops the body.
+    /// Makes the server send Close next, with the code of the first call, and drops the body.
     fn close(&mut self, code: CloseCode) {
         self.closing.get_or_insert(code);
         (self.body, self.ping) = (None, None);
@@ -222,7 +227,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         self.out.advance(written);
-        // Otherwise the bytes would count as unread until the next event.
+        // An empty `Bytes` still holds its buffer, which would count as unread until the next event.
         if self.out.is_empty() {
             self.out = Bytes::new();
         }
@@ -230,7 +235,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         Poll::Ready(Ok(()))
     }
 
-    /// The next bytes to send: PONG, PING, Close, or frames of the body. Pending if there are none now, and after Close.
+    /// The next bytes to send: PONG, PING, Close, or frames of the body. Pending if there are none now, and after
+    /// Close.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         if let Some(payload) = self.ping.take() {
             return Poll::Ready(frame::pong(&payload).into());
@@ -256,7 +262,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin, Body: ResponseBody> Socket<Io, Body> {
         }
     }
 
-    /// Drops what the client sends, until it closes the connection or has sent [`MOST_DRAINED`] bytes.
+    /// Reads and drops what the client sends after the Close of the server. Ready when the client has closed the
+    /// connection, or has sent [`MOST_DRAINED`] bytes.
     fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut chunk = [0; CHUNK];
         while self.drained < MOST_DRAINED {

@@ -434,7 +434,7 @@ impl<'a> Planner<'a> {
         if let [.., Step::Key(key)] = &steps[..]
             && is_labels(&steps[..steps.len() - 1]).is_some()
         {
-            return if self.indexed.lacks_labels { Plan::rest() } else { label_exists(key) };
+            return if self.indexed.lacks_labels { Plan::unknown() } else { label_exists(key) };
         }
         let Some((subject, path)) = self.field(&steps) else { return Plan::unknown() };
         // The objects in which the value is absent or blank, by the index.

@@ -1,8 +1,8 @@
 //! Prunes parts of objects that a View does not show.
 //!
 //! A View names the paths to prune, the paths to keep, or both: then it shows what is kept and not pruned. A path
-//! consists of member names. It continues in each element of a list, so the position in a list never makes a value
-//! visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are pruned
+//! consists of member names. A path continues in every element of a list, so its rules do not depend on the position in
+//! the list. The remaining bytes and their order do not change. Copies of the pruned data inside the object are pruned
 //! too: see [`copies`]. [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is the
 //! grammar of paths.
 
@@ -32,23 +32,23 @@ const ALWAYS_KEPT: [&[&str]; 6] = [
     &["metadata", "resourceVersion"],
 ];
 
-/// What is pruned of a value: of the members that paths name, and of all others.
+/// What is pruned of a value. This is a tree: each named member has its own rule, which can be a further [`Prune`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
     /// The named members, sorted by name. Thousands of Views can have hundreds of names each, and a map takes half a
     /// kilobyte for one name.
     members: Vec<(Box<str>, MemberRule)>,
-    /// Whether members without a name in `members` are pruned, and values that have no members, such as texts. `true`
-    /// for a value that contains kept paths.
+    /// Whether only the members in `members` are kept, because paths to keep lead into the value. Then other members
+    /// are pruned, and a value that has no members, such as a text, is pruned as a whole.
     keeps_named_only: bool,
 }
 
 /// What is pruned of a named member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum MemberRule {
-    /// Nothing: the member is kept.
+    /// Nothing is pruned: the member is kept.
     Keep,
-    /// How much of it.
+    /// This part of the member is pruned.
     Prune(PrunedPart),
 }
 
@@ -71,8 +71,8 @@ impl Prune {
         Prune::with_kept(paths, [])
     }
 
-    /// The same, and `kept` has the paths of which everything else is pruned. Without any, nothing else is. Of a path
-    /// in both lists, nothing remains.
+    /// Like [`Prune::new`], with paths to keep. If `kept` has a path, everything outside of the paths in `kept` is
+    /// pruned too, except the members that identify an object. A part that is in both lists is pruned.
     ///
     /// # Errors
     /// A path is not valid: the error of the first one.
@@ -101,8 +101,8 @@ impl Prune {
         Ok(prune)
     }
 
-    /// Keeps the parts at these paths, and what identifies an object. Unlike in a View, copies of other parts that are
-    /// kept remain: the caller may read everything, and only chooses what to receive.
+    /// Prunes everything except the parts at these paths and the members that identify an object. Unlike in a View,
+    /// copies of pruned data in kept parts remain: the caller may read everything, and only chooses what to receive.
     ///
     /// # Errors
     /// A path is not valid: the error of the first one.
@@ -114,7 +114,7 @@ impl Prune {
         Ok(prune)
     }
 
-    /// Keeps only what identifies an object.
+    /// Prunes everything except the members that identify an object, such as its name.
     pub fn identifying() -> Prune {
         let mut prune = Prune { members: Vec::new(), keeps_named_only: true };
         for names in ALWAYS_KEPT {
@@ -123,7 +123,8 @@ impl Prune {
         prune
     }
 
-    /// What both prune. It recurses once for each name of a path, of which there are at most [`MOST_NAMES`].
+    /// Prunes what `self` or `other` prunes. The function recurses once for each name of a path, of which there are at
+    /// most [`MOST_NAMES`].
     #[must_use]
     pub fn and(&self, other: &Prune) -> Prune {
         let keeps_named_only = self.keeps_named_only || other.keeps_named_only;
@@ -143,7 +144,7 @@ impl Prune {
         both
     }
 
-    /// What is pruned of the member of this name.
+    /// What is pruned of the member with this name.
     fn rule(&self, name: &str) -> MemberRule {
         match self.place(name) {
             Ok(place) => self.members[place].1.clone(),
@@ -152,7 +153,7 @@ impl Prune {
         }
     }
 
-    /// The same paths, and `metadata.managedFields`.
+    /// Prunes the same, and `metadata.managedFields`.
     #[must_use]
     pub fn and_managed_fields(&self) -> Prune {
         let mut prune = self.clone();
@@ -160,13 +161,13 @@ impl Prune {
         prune
     }
 
-    /// Adds a path of member names to prune. A path to the whole of a part replaces longer ones.
+    /// Adds a path of member names to prune. A path replaces longer paths that begin with it.
     ///
-    /// It recurses once for each name, of which a path of a View has at most [`MOST_NAMES`].
+    /// The function recurses once for each name, of which a path of a View has at most [`MOST_NAMES`].
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
         let place = match self.place(first) {
-            // Not kept, so it is pruned already.
+            // The member is not kept, so it is pruned already.
             Err(_) if self.keeps_named_only => return,
             Err(place) => self.insert_at(place, first, MemberRule::Keep),
             Ok(place) => place,
@@ -184,8 +185,8 @@ impl Prune {
         }
     }
 
-    /// Adds a path of member names to keep, before any path to prune. A path to the whole of a part replaces longer
-    /// ones. It recurses as [`Self::insert`] does.
+    /// Adds a path of member names to keep. All paths to keep must be added before any path to prune. A path replaces
+    /// longer paths that begin with it. The function recurses as [`Self::insert`] does.
     fn keep(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
         let place = self.place(first).unwrap_or_else(|place| {
@@ -216,12 +217,12 @@ impl Prune {
         self.members.is_empty() && !self.keeps_named_only
     }
 
-    /// Whether members without a name here are pruned, and values that have no members, such as texts.
+    /// Whether only named members are kept: other members are pruned, and values that have no members, such as texts.
     pub fn keeps_named_only(&self) -> bool {
         self.keeps_named_only
     }
 
-    /// The part of the member of this name that is pruned; `None` if the member remains whole.
+    /// The part of the member with this name that is pruned; `None` if nothing of the member is pruned.
     pub fn part(&self, name: &str) -> Option<&PrunedPart> {
         match self.place(name).map(|place| &self.members[place].1) {
             Ok(MemberRule::Prune(part)) => Some(part),
@@ -230,8 +231,8 @@ impl Prune {
         }
     }
 
-    /// The members of which something is pruned, by name. If [`Self::keeps_named_only`], all members that it does not
-    /// name are pruned too.
+    /// The named members of which something is pruned. If [`Self::keeps_named_only`], all members without a name here
+    /// are pruned too.
     pub fn parts(&self) -> impl Iterator<Item = (&str, &PrunedPart)> {
         self.members.iter().filter_map(|(name, rule)| match rule {
             MemberRule::Keep => None,
@@ -242,17 +243,18 @@ impl Prune {
     /// Whether the label of this key is pruned.
     pub fn hides_label(&self, key: &str) -> bool {
         let labels = ["metadata", "labels", key].iter().try_fold(self, |prune, name| match prune.part(name) {
-            // `Err` ends the search.
+            // `Err` ends the search, with the result.
             Some(PrunedPart::Inside(inside)) => Ok(inside),
             Some(PrunedPart::Whole) => Err(true),
             None => Err(false),
         });
-        // A label has no parts: it is pruned if only parts of it are kept.
+        // The value of a label is a text. It is pruned if only members of it are kept, because it has no members.
         labels.map_or_else(|is_hidden| is_hidden, Prune::keeps_named_only)
     }
 
-    /// Prunes an object. `places` are positions in its bytes where a value begins or ends, or within a value that
-    /// stays. Returns the pruned object, and these positions in it; `None` for those in what is pruned.
+    /// Prunes an object. `places` are offsets in its bytes at which a value begins or ends, or within a value of which
+    /// nothing is pruned. Returns the pruned object, and the corresponding offsets in it; `None` for an offset in a
+    /// pruned part.
     ///
     /// # Errors
     /// The bytes are not JSON, or nest deeper than an API server stores.
@@ -261,17 +263,18 @@ impl Prune {
         object: &[u8],
         places: [usize; COUNT],
     ) -> Result<(Vec<u8>, [Option<usize>; COUNT]), InvalidObject> {
-        let mut copy = PrunedCopy { bytes: Vec::with_capacity(object.len()), places, found: [None; COUNT] };
+        let mut copy = PrunedCopy { bytes: Vec::with_capacity(object.len()), places, mapped: [None; COUNT] };
         self.write(object, &mut copy)?;
-        Ok((copy.bytes, copy.found))
+        Ok((copy.bytes, copy.mapped))
     }
 
-    /// Writes the pruned object to `copy`. Reads each byte once, and has its own stack of open containers, because
-    /// objects can be too deep for recursion.
+    /// Writes the pruned object to `copy`. Reads each byte once. The function has a stack of open containers instead of
+    /// recursion, because objects can be nested too deeply for recursion.
     fn write<const COUNT: usize>(&self, object: &[u8], copy: &mut PrunedCopy<COUNT>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();
         let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
+        // What is pruned of the next value.
         let mut loss =
             Loss { named: Some(self), copies: if self.is_empty() { DataCopy::None } else { DataCopy::Object(self) } };
         loop {
@@ -292,7 +295,8 @@ impl Prune {
                     copy.append_part(object, start..cursor.position());
                 }
             }
-            // Reads up to the next value that is written.
+            // Reads to the next value that is written: closes containers, and skips members and elements of which
+            // everything is pruned.
             loss = loop {
                 let depth = open.len();
                 let Some(container) = open.last_mut() else {
@@ -337,22 +341,24 @@ impl Prune {
         }
     }
 
-    /// Whether the value at a path, or a part of it, is pruned; also as a copy in metadata.managedFields.
+    /// Whether the value at a path, or a part of it, is pruned. This includes `metadata.managedFields`, of which a part
+    /// is pruned if anything is: it has copies of names of members.
     pub(super) fn touches(&self, steps: &[PathStep]) -> bool {
         self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
     }
 
     /// Whether a pruned path leads to the value at these steps, to something that contains it, or into it.
     fn names_part_of(&self, steps: &[PathStep]) -> bool {
-        // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can
-        // lead to a place in many ways.
+        // All nodes of the tree to which the steps so far can lead. Each occurs once, although wildcards can lead to a
+        // node in several ways.
         let mut places: Vec<&Prune> = vec![self];
         for step in steps {
-            // An element of a list has no name here.
+            // A step to an element of a list has no name in the tree, so it stays at the same nodes.
             let (PathStep::Key(_) | PathStep::Any) = step else { continue };
             let mut next: Vec<&Prune> = Vec::new();
             for &place in &places {
-                // A wildcard is an element of a list, which has no name either, or any member of an object.
+                // A wildcard leads to any member of an object, or to an element of a list, which stays at the same
+                // node.
                 let (named, is_any) = match step {
                     PathStep::Key(name) => (place.part(name), false),
                     PathStep::Any | PathStep::Element(_) => (None, true),
@@ -382,40 +388,41 @@ fn as_texts(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-/// A pruned object that is being written.
+/// A pruned object that is being written, and the positions that are mapped from the original object to it.
 struct PrunedCopy<const COUNT: usize> {
+    /// The bytes of the pruned object so far.
     bytes: Vec<u8>,
     /// Positions in the original object.
     places: [usize; COUNT],
-    /// The corresponding positions in `bytes`; `None` for those in pruned parts.
-    found: [Option<usize>; COUNT],
+    /// The corresponding positions in `bytes`; `None` for positions in pruned parts, and until they are written.
+    mapped: [Option<usize>; COUNT],
 }
 
 impl<const COUNT: usize> PrunedCopy<COUNT> {
-    /// Appends a part of the original object as it is, and maps the positions in it.
+    /// Appends a part of the original object without changes, and maps the positions in it.
     fn append_part(&mut self, object: &[u8], part: Range<usize>) {
-        for (place, found) in self.places.iter().zip(&mut self.found) {
+        for (place, mapped) in self.places.iter().zip(&mut self.mapped) {
             if (part.start..=part.end).contains(place) {
-                *found = Some(self.bytes.len() + place - part.start);
+                *mapped = Some(self.bytes.len() + place - part.start);
             }
         }
         self.bytes.extend_from_slice(&object[part]);
     }
 
-    /// Maps a position in the original object to the end of the written bytes.
+    /// Maps a position in the original object to the current end of `bytes`.
     fn map_position(&mut self, position: usize) {
-        for (place, found) in self.places.iter().zip(&mut self.found) {
+        for (place, mapped) in self.places.iter().zip(&mut self.mapped) {
             if *place == position {
-                *found = Some(self.bytes.len());
+                *mapped = Some(self.bytes.len());
             }
         }
     }
 }
 
-/// The parts of a value that are pruned.
+/// What is pruned of one value while an object is written.
 #[derive(Clone, Copy)]
 struct Loss<'p> {
-    /// The pruned paths that continue in the value; `None` if none does.
+    /// The node of the tree for the value; `None` if no path prunes anything of the value.
     named: Option<&'p Prune>,
     /// The copies of pruned data that the value can hold.
     copies: DataCopy<'p>,
@@ -427,13 +434,13 @@ impl<'p> Loss<'p> {
         self.named.is_none() && matches!(self.copies, DataCopy::None)
     }
 
-    /// Whether all of a value that begins with this byte is pruned: only members of the value are kept, and it has
-    /// none.
+    /// Whether a value that begins with the byte `first` is pruned as a whole. This is the case if only members of the
+    /// value are kept, and the value is not an object or a list.
     fn is_of_all(self, first: Option<u8>) -> bool {
         self.named.is_some_and(Prune::keeps_named_only) && !matches!(first, Some(b'{' | b'['))
     }
 
-    /// The parts of the member of this name that are pruned; `None`: the whole member is pruned.
+    /// What is pruned of the member with this name; `None` if the whole member is pruned.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
         let named = match self.named.and_then(|prune| prune.part(name)) {
             Some(PrunedPart::Whole) => return None,
@@ -443,15 +450,17 @@ impl<'p> Loss<'p> {
         Some(Loss { named, copies: self.copies.of_member(name)? })
     }
 
-    /// The parts of an element of a list that are pruned.
+    /// What is pruned of each element of the list.
     fn of_element(self) -> Loss<'p> {
         Loss { named: self.named, copies: self.copies.of_element() }
     }
 }
 
-/// A container that is being written without its pruned parts.
+/// An object or a list that is being written without its pruned parts.
 struct Open<'p> {
+    /// What is pruned of the object or list.
     loss: Loss<'p>,
+    /// Whether this is a list; otherwise it is an object.
     is_list: bool,
     /// The number of members or elements that were read.
     read: usize,

@@ -1,21 +1,24 @@
-//! A fair queue: decides which user is next when a resource is scarce. All fair queues of the server use it. It is
-//! pure: no lock, no clock, no waiting.
+//! A fair queue: decides which user is next when a resource is scarce. All fair queues of the server use it. The module
+//! is pure: it has no lock, no clock, and does not wait.
 //!
-//! Queues differ in when places are free again:
+//! A request takes *places*, and waits if there are not enough. The *use* of a user is a number that grows with the
+//! turns that the user gets; the user with the least use is next. `now` is the virtual time of fair queueing: an idle
+//! user starts with at least this use. Queues differ in when places are free again:
 //!
 //! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`];
 //!   `fieldcache::fair_semaphore` suspends and wakes the requests). The next place goes to the waiting user with the
 //!   fewest places, and among equals to the one whose last turn is longest ago. In addition to [`Bounds::places`],
-//!   there are places for users who have none ([`Bounds::first_places`]). So requests that never finish can take all
-//!   other places, but never the first place of another user.
+//!   there are places for users who have none ([`Bounds::first_places`]). So requests that do not finish can take all
+//!   other places, but not the first place of another user.
 //! - Long work holds a place until it is done, and its amount, the bytes of its request, is known before
 //!   ([`Places::UntilDone`]). The next place goes to the request that would be done first if all waiting users worked
 //!   at once, each with an equal share (weighted fair queueing). So a short request does not wait for long ones of a
-//!   hundred users, until its user has used as much as they request. An idle user starts at the level that each of the
-//!   waiting ones would have reached.
+//!   hundred users, until its user has used as much as they request. An idle user starts at the use that each of the
+//!   waiting users would have reached.
 //! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
-//!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
-//!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
+//!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the use of the user
+//!   served last, so idle time gives no credit. *Unpaid* use, which is above `now`, is kept until the other users have
+//!   used as much.
 //!   The bound is never exceeded, except by one request that is larger than all places. A user whose turns cost more
 //!   than they were granted gets fewer of them in a round. Otherwise a round would last as long as all these turns
 //!   together. The cost of a user's turns is unknown before the first one, so granted turns can be taken back. Once a
@@ -38,36 +41,36 @@ use super::flow::Flow;
 /// When places are free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Each when its holder leaves. Users are equal by places.
+    /// Each place when its request leaves ([`FairQueue::release`]). The user with the fewest places is next.
     UntilLeft,
-    /// Each when its holder leaves. Users are equal by the bytes that they have requested.
+    /// Each place when its request leaves. The user who has requested the fewest bytes is next.
     UntilDone,
-    /// All of them, with [`FairQueue::next_round`].
+    /// All places together, with [`FairQueue::next_round`]. The user who has used the fewest places is next.
     ForOneRound,
 }
 
 /// The bounds of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Places that can be taken at a time, or in a round.
+    /// The maximum number of places that are taken at the same time, or in a round.
     pub places: u64,
-    /// Places in addition to these for users who have none; not with [`Places::ForOneRound`]. `bytes` does not bound
-    /// requests that get one.
+    /// The number of additional places for users who have none. They are not used with [`Places::ForOneRound`]. `bytes`
+    /// does not limit requests that get such a place.
     pub first_places: u64,
-    /// Bytes of all requests that have places.
+    /// The maximum of the bytes of all requests that have places.
     pub bytes: u64,
-    /// Waiting requests of one user.
+    /// The maximum number of waiting requests of one user.
     pub waiting: usize,
-    /// Waiting requests of all users. Beyond this number, only a user without a waiting request may wait.
+    /// The number of waiting requests of all users from which on only a user without a waiting request may wait.
     pub waiting_together: usize,
 }
 
 /// The places and bytes that one request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Places.
+    /// The number of places.
     pub places: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -79,11 +82,11 @@ pub enum Entered {
     /// The request waits, until [`FairQueue::release`], [`FairQueue::cancel`] or [`FairQueue::next_round`] returns its
     /// ticket.
     Queued,
-    /// Too many requests wait already, for this amount.
+    /// Too many requests wait already, for what the value names.
     Rejected(Scarce),
 }
 
-/// The amount that requests wait for.
+/// What waiting requests wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     /// Places.
@@ -92,7 +95,7 @@ pub enum Scarce {
     Bytes,
 }
 
-/// The number of one request, assigned by the caller.
+/// The number of one request, assigned by the caller. A later request must have a larger number.
 pub type Ticket = u64;
 
 /// The users with places, and the waiting requests.
@@ -100,46 +103,55 @@ pub type Ticket = u64;
 pub struct FairQueue<User> {
     kind: Places,
     bounds: Bounds,
+    /// The number of places in use.
     places: u64,
+    /// The bytes of requests that have places.
     bytes: u64,
-    /// Tenants who have places, wait for one, or used more than they were granted.
+    /// Tenants who have places, wait for one, or have unpaid use.
     tenants: HashMap<User, Tenant<User>>,
     /// Tenants who wait, the next one first.
     order: BTreeSet<(TenantRank, User)>,
-    /// The number of turns granted, or the use of the tenant served last.
+    /// The virtual time. With [`Places::UntilLeft`], the number of turns granted. With [`Places::UntilDone`], the bytes
+    /// that each waiting tenant would have got. With [`Places::ForOneRound`], the use of the tenant served last.
     now: u64,
-    /// The first turn of this round.
+    /// The request with the first turn of this round; `None` if no request waited when the round began.
     first: Option<Ticket>,
-    /// The cost of the turns of this round beyond the places they were granted.
+    /// The places that the turns of this round have used in addition to the places that they were granted.
     overdrawn: u64,
+    /// The number of waiting requests.
     waiting: usize,
     /// The number of granted requests, with [`Places::UntilDone`].
     granted: u64,
 }
 
-/// With [`Places::UntilDone`], users who do not wait any more are forgotten after so many granted requests.
+/// With [`Places::UntilDone`], users who no longer wait are removed after each time that this many requests were
+/// granted.
 const SWEEP: u64 = 1024;
 
-/// The sort key of users: places, use, and the order among equals. A user with less comes first.
+/// The sort key of users, of which the lowest is next: the places, the use, and the order among equals (`precedence`).
+/// Only [`Places::UntilLeft`] compares places.
 type Rank = (u64, u64, u64);
 
-/// The sort key of tenants: whether the next user has places already, and the rank.
+/// The sort key of tenants, of which the lowest is next: whether the next user of the tenant has places already, and
+/// the rank of the tenant.
 type TenantRank = (bool, Rank);
 
 /// What a user or a tenant uses.
 #[derive(Debug, Default)]
 struct Usage {
+    /// The places that are held; 0 with [`Places::ForOneRound`].
     places: u64,
-    /// The number of the last turn, or the total use.
+    /// The use: with [`Places::UntilLeft`], the number of the last turn; otherwise the bytes or places used so far.
     used: u64,
-    /// The expected cost of a turn beyond its places, from the cost of earlier turns.
+    /// With [`Places::ForOneRound`]: the places that a turn is expected to use in addition to the granted ones, by the
+    /// cost of earlier turns.
     beyond: u64,
 }
 
 impl Usage {
     /// Updates the use when the first request of this user or tenant begins to wait. Idle time gives no credit, so the
-    /// use is at least `now`: that of the queue, or of the tenant. With [`Places::UntilLeft`], who has places is not
-    /// idle, and stays unchanged.
+    /// use becomes at least `now`. This is the virtual time of the queue (for a tenant) or of the tenant (for a user).
+    /// With [`Places::UntilLeft`], a user or tenant with places is not idle, and is not changed.
     fn begin_waiting(&mut self, kind: Places, now: u64) {
         if kind != Places::UntilLeft || self.places == 0 {
             self.used = self.used.max(now);
@@ -147,7 +159,7 @@ impl Usage {
     }
 
     /// Counts a turn that is granted. With [`Places::UntilLeft`], `now` is the number of the turn. With
-    /// [`Places::ForOneRound`], it is raised to the use before the turn.
+    /// [`Places::ForOneRound`], `now` is raised to the use before the turn.
     fn grant(&mut self, kind: Places, cost: Cost, now: &mut u64) {
         match kind {
             Places::UntilLeft => (self.places, self.used) = (self.places + cost.places, *now),
@@ -164,19 +176,20 @@ impl Usage {
         }
     }
 
-    /// Counts places that a turn used beyond its cost, and expects more of the next turns.
+    /// Counts places that a turn used in addition to the granted ones, and raises the estimate for the next turns.
     fn charge(&mut self, places: u64, now: u64) {
         self.used = self.used.max(now).saturating_add(places);
         self.beyond = self.beyond.midpoint(places);
     }
 
-    /// Whether this user or tenant, which does not wait, can be forgotten: it has no place and no unpaid use. Unpaid is
-    /// the use above `now`, that of the tenant or the queue.
+    /// Whether this user or tenant, which does not wait, can be removed: it has no place and no unpaid use. Unpaid is
+    /// the use above `now`, the virtual time of the tenant (for a user) or of the queue (for a tenant).
     fn is_settled(&self, kind: Places, now: u64) -> bool {
         self.places == 0 && (kind == Places::UntilLeft || self.used <= now)
     }
 
-    /// The sort key, with `cost` for the next request, and `precedence` among equals.
+    /// The sort key. `cost` is the cost of the next request, and `precedence` the order among equals. With
+    /// [`Places::UntilDone`], it is the use after the next request.
     fn rank(&self, kind: Places, cost: Cost, precedence: u64) -> Rank {
         match kind {
             Places::UntilLeft | Places::ForOneRound => (self.places, self.used, precedence),
@@ -189,21 +202,22 @@ impl Usage {
 #[derive(Debug)]
 struct Tenant<User> {
     usage: Usage,
-    /// Users who have places, wait for one, or used more than they were granted.
+    /// Users who have places, wait for one, or have unpaid use.
     users: HashMap<User, Share>,
     /// Users who wait, the next one first.
     order: BTreeSet<(Rank, User)>,
-    /// The number of turns granted, or the use of the user served last.
+    /// The virtual time for the users of the tenant, as [`FairQueue::now`] is for tenants.
     now: u64,
 }
 
 impl<User: Flow> Tenant<User> {
+    /// A tenant without users and use.
     fn new() -> Tenant<User> {
         Tenant { usage: Usage::default(), users: HashMap::new(), order: BTreeSet::new(), now: 0 }
     }
 
-    /// The rank among tenants; `None` if no user waits. `has_first_places`: the queue has places for users who have
-    /// none, so tenants with such a user come first.
+    /// The sort key among tenants; `None` if no user waits. `has_first_places`: the queue has additional places for
+    /// users who have none. Then tenants whose next user has none come first.
     fn rank(&self, kind: Places, has_first_places: bool) -> Option<TenantRank> {
         let ((places, _, precedence), user) = self.order.first()?;
         let cost = self.users.get(user)?.waiting.front()?.1;
@@ -216,7 +230,7 @@ impl<User: Flow> Tenant<User> {
 struct Share {
     usage: Usage,
     waiting: VecDeque<(Ticket, Cost)>,
-    /// The order among users who have used the same, from the request that began to wait.
+    /// The order among users with equal use; see the function `precedence`.
     precedence: u64,
 }
 
@@ -241,7 +255,7 @@ struct Change<'a> {
     user: &'a mut Share,
 }
 
-/// Whether a request waited before its places are granted.
+/// Whether a request was in the queue when its places were granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsWaiting {
     Yes,
@@ -249,7 +263,8 @@ enum IsWaiting {
 }
 
 impl Change<'_> {
-    /// Updates the use of the user and of the tenant before a request that need not wait, unless others of them wait.
+    /// Updates the use of the user and of the tenant before a request that need not wait. The user is unchanged if
+    /// another request of it waits, and the tenant if a request of any of its users waits.
     fn raise_idle(&mut self) {
         if !self.tenant_is_waiting {
             self.tenant.begin_waiting(self.kind, *self.now);
@@ -259,7 +274,8 @@ impl Change<'_> {
         }
     }
 
-    /// Updates the use of the user and of the tenant when a request begins to wait, if it is their only waiting one.
+    /// Updates the use of the user and of the tenant when a request begins to wait, as [`Change::raise_idle`] does.
+    /// Sets the precedence of the user if no other request of it waits.
     fn begin_waiting(&mut self, ticket: Ticket) {
         if self.user.waiting.is_empty() {
             self.user.precedence = precedence(self.kind, ticket);
@@ -269,7 +285,7 @@ impl Change<'_> {
 }
 
 impl<User: Flow> FairQueue<User> {
-    /// An empty queue. `kind`: when its places are free again.
+    /// An empty queue. `kind` states when its places are free again.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (tenants, order) = (HashMap::new(), BTreeSet::new());
         FairQueue {
@@ -317,13 +333,13 @@ impl<User: Flow> FairQueue<User> {
         self.share(user).map_or((0, 0), |share| (share.usage.places, share.waiting.len()))
     }
 
-    /// The state of a user; `None` if the queue stores none.
+    /// The state of a user; `None` if the queue has none for this user.
     fn share(&self, user: &User) -> Option<&Share> {
         self.tenants.get(&user.tenant())?.users.get(user)
     }
 
-    /// Grants the places of `cost` if they are free and nobody waits, or if the user has none and a first place is
-    /// free. Otherwise queues or rejects the request.
+    /// Grants the places of `cost` if they are free and no request waits. Also grants them if the user has no place and
+    /// no waiting request, and there is a place for such users. Otherwise queues or rejects the request.
     pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let (places, waiting) = self.usage_of(user);
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
@@ -334,7 +350,7 @@ impl<User: Flow> FairQueue<User> {
         self.wait(user, ticket, cost)
     }
 
-    /// Queues a request, or rejects it if too many wait. Never grants its places.
+    /// Queues a request, or rejects it if too many wait. Does not grant places, also if they are free.
     pub fn wait(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let waiting = self.usage_of(user).1;
         let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
@@ -345,7 +361,7 @@ impl<User: Flow> FairQueue<User> {
         Entered::Queued
     }
 
-    /// Queues a request for its next places. It is never rejected: the bounds were checked when the request came.
+    /// Queues a request for its next places. The request is not rejected, because the bounds were checked when it came.
     pub fn requeue(&mut self, user: &User, ticket: Ticket, cost: Cost) {
         self.waiting += 1;
         self.change(user, |mut change| {
@@ -377,13 +393,15 @@ impl<User: Flow> FairQueue<User> {
     }
 
     /// Takes back a turn that was granted and is not used yet, if the round has cost too much already. Returns whether
-    /// it did. The request then waits again, before later ones of its user, whose tickets are larger numbers.
+    /// the turn was taken back. The request then waits again, before later requests of its user, whose tickets are
+    /// larger.
     ///
-    /// The turns of a round are granted before their cost is known. Without this, all of them would be used however
-    /// long they take, and other users would wait. The first turn of a round is never taken back, so each round serves
-    /// the user with the least use.
+    /// The turns of a round are granted before their cost is known. Without this method, all of them would be used
+    /// however long they take, and other users would wait. The first turn of a round is not taken back, so each round
+    /// serves the user with the least use.
     pub fn take_back(&mut self, user: &User, ticket: Ticket, cost: Cost) -> bool {
-        // The granted places count too, so beyond this bound the round has cost more than twice its places.
+        // The granted places were used in addition to `overdrawn`. So above this bound, the round has cost more than
+        // twice its places.
         if self.overdrawn <= self.bounds.places || self.first == Some(ticket) {
             return false;
         }
@@ -394,8 +412,8 @@ impl<User: Flow> FairQueue<User> {
                 usage.used = usage.used.saturating_sub(cost.places);
             }
             let waiting = &mut change.user.waiting;
-            let place = waiting.partition_point(|(waiting, _)| *waiting < ticket);
-            waiting.insert(place, (ticket, cost));
+            let index = waiting.partition_point(|(other, _)| *other < ticket);
+            waiting.insert(index, (ticket, cost));
         });
         true
     }
@@ -412,7 +430,7 @@ impl<User: Flow> FairQueue<User> {
             self.bytes = self.bytes.saturating_sub(cost.bytes);
         }
         if self.kind == Places::UntilDone && self.places == 0 && self.waiting == 0 {
-            // Nobody waits, so past use does not matter.
+            // No request has or waits for a place, so past use does not matter.
             self.tenants.clear();
         }
         self.next_turns()
@@ -424,7 +442,7 @@ impl<User: Flow> FairQueue<User> {
         let turns = self.next_turns();
         self.first = turns.first().copied();
         if self.waiting == 0 {
-            // Nobody waits, so past use does not matter.
+            // No request waits, so past use does not matter.
             self.tenants.clear();
         }
         self.forget_settled();
@@ -435,19 +453,19 @@ impl<User: Flow> FairQueue<User> {
     /// request did not wait.
     pub fn cancel(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
         let share = self.share(user)?;
-        let place = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
-        self.change(user, |change| _ = change.user.waiting.remove(place));
+        let index = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
+        self.change(user, |change| _ = change.user.waiting.remove(index));
         self.waiting -= 1;
         // Places of a round are granted at its beginning only.
         Some(if self.kind == Places::ForOneRound { Vec::new() } else { self.next_turns() })
     }
 
-    /// Which amount requests wait for: places if all are taken, otherwise bytes.
+    /// What requests wait for: places if all are taken, otherwise bytes.
     pub fn scarce(&self) -> Scarce {
         if self.places >= self.bounds.places { Scarce::Places } else { Scarce::Bytes }
     }
 
-    /// Whether these costs fit into the bounds now. If no place is taken, any request fits.
+    /// Whether a request of this cost fits into the bounds now. If no place is taken, any request fits.
     fn fits(&self, cost: Cost) -> bool {
         let is_alone = self.places == 0;
         let has_place = self.places.saturating_add(cost.places) <= self.bounds.places;
@@ -459,8 +477,8 @@ impl<User: Flow> FairQueue<User> {
         self.kind != Places::ForOneRound && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
     }
 
-    /// The cost of a request, with the places that its turn is expected to use in addition. The estimate is that of the
-    /// user, or of its tenant if the user is new.
+    /// The cost of a request, with the places that its turn is expected to use in addition ([`Usage::beyond`]). The
+    /// estimate is from earlier turns of the user, or of its tenant if the user is new.
     fn expected(&self, user: &User, cost: Cost) -> Cost {
         let tenant = self.tenants.get(&user.tenant());
         let usage = tenant.map(|tenant| tenant.users.get(user).map_or(&tenant.usage, |share| &share.usage));
@@ -469,10 +487,11 @@ impl<User: Flow> FairQueue<User> {
     }
 
     /// Counts the cost of a request that gets its places. The queue counts the places that the turn is expected to use.
-    /// The user and the tenant are charged only with the granted ones.
+    /// The user and the tenant are charged only with the granted places.
     ///
-    /// With [`Places::UntilDone`], a request that need not wait begins at the level of its tenant and user, as one that
-    /// waits did when it began to wait. Raising the use of a user who waits would take from it what it was behind.
+    /// With [`Places::UntilDone`], the use of an idle user is raised to `now` for a request that need not wait. For a
+    /// request from the queue, this happened when it began to wait. It must not happen again: the user would lose the
+    /// advantage of having used less than others.
     fn grant(&mut self, user: &User, cost: Cost, is_waiting: IsWaiting) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
@@ -494,9 +513,9 @@ impl<User: Flow> FairQueue<User> {
         });
     }
 
-    /// Raises the levels at which idle tenants, and idle users of this user's tenant, start: by the granted bytes, divided
-    /// among those who wait. So a level advances as fast as those who wait are served together, and users who come later
-    /// delay a long request for a bounded time.
+    /// Raises the virtual times at which idle tenants, and idle users of this user's tenant, start. The increase is the
+    /// granted bytes, divided by the number of tenants or users who wait. So the virtual time advances as fast as the
+    /// waiting ones are served together. Users who come later delay a long request for a bounded time only.
     fn raise_levels(&mut self, user: &User, bytes: u64) {
         let share = |waiting: usize| bytes / (waiting as u64).max(1);
         self.now = self.now.saturating_add(share(self.order.len()));
@@ -509,12 +528,12 @@ impl<User: Flow> FairQueue<User> {
         }
     }
 
-    /// Forgets tenants and users who do not wait, and have no places and no unpaid use.
+    /// Removes tenants and users who do not wait, and have no places and no unpaid use.
     fn forget_settled(&mut self) {
         let (kind, now) = (self.kind, self.now);
         self.tenants.retain(|_, tenant| {
-            let now_there = tenant.now;
-            tenant.users.retain(|_, share| !share.waiting.is_empty() || !share.usage.is_settled(kind, now_there));
+            let tenant_now = tenant.now;
+            tenant.users.retain(|_, share| !share.waiting.is_empty() || !share.usage.is_settled(kind, tenant_now));
             !tenant.order.is_empty() || !tenant.usage.is_settled(kind, now)
         });
     }
@@ -530,7 +549,7 @@ impl<User: Flow> FairQueue<User> {
             // No other request overtakes the next one, even if it would fit.
             let Some((ticket, cost)) = next.filter(|(_, cost)| fits(*cost)) else { break };
             self.waiting -= 1;
-            // The use is counted first: a user without waiting requests and unpaid use is forgotten.
+            // The use is counted before the request leaves the queue. Otherwise the user could be removed before it.
             self.grant(&user, cost, IsWaiting::Yes);
             self.change(&user, |change| _ = change.user.waiting.pop_front());
             turns.push(ticket);
@@ -546,13 +565,13 @@ impl<User: Flow> FairQueue<User> {
     }
 
     /// Applies `change` to the state of a user and of its tenant, which are created if they are missing. Then updates
-    /// their ranks. Forgets each of them that does not wait, and has no place and no unpaid use.
+    /// their sort keys. Removes the user or the tenant if it does not wait, and has no place and no unpaid use.
     fn change(&mut self, user: &User, change: impl FnOnce(Change<'_>)) {
         let (kind, has_first_places) = (self.kind, self.bounds.first_places > 0);
         let name = user.tenant();
         let tenant = self.tenants.entry(name.clone()).or_insert_with(Tenant::new);
         let tenant_before = tenant.rank(kind, has_first_places);
-        // The turns of a new user are expected to cost what those of its tenant did.
+        // The turns of a new user are expected to cost as much as the earlier turns of its tenant.
         let beyond = tenant.usage.beyond;
         let share = tenant.users.entry(user.clone()).or_insert_with(|| Share {
             usage: Usage { beyond, ..Usage::default() },
@@ -579,7 +598,7 @@ impl<User: Flow> FairQueue<User> {
     }
 }
 
-/// Moves a user or a tenant in `order` from one rank to another; `None`: it does not wait.
+/// Moves a user or a tenant in `order` from the sort key `before` to `after`; `None` means that it does not wait.
 fn reorder<Key: Clone + Ord, Rank: Ord>(
     order: &mut BTreeSet<(Rank, Key)>,
     key: &Key,
@@ -597,9 +616,9 @@ fn reorder<Key: Clone + Ord, Rank: Ord>(
     }
 }
 
-/// The order among users with equal use; the lowest is next. `ticket` is that of the user's first waiting request;
-/// later requests have larger tickets. Places that are held for long go to the user who has waited longest. Places of a
-/// round go to the user who came last (see the module).
+/// The order among users with equal use; the user with the lowest number is next. `ticket` is the ticket of the user's
+/// first waiting request; later requests have larger tickets. Places that are held for long go to the user who has
+/// waited longest. Places of a round go to the user who came last, for the reason in the module documentation.
 fn precedence(kind: Places, ticket: Ticket) -> u64 {
     match kind {
         Places::UntilLeft | Places::UntilDone => ticket,

@@ -1,8 +1,8 @@
 //! Integers as the values of fields, and their texts in numeric order.
 //!
 //! The index of an integer field stores [`sort_key`] instead of the value, so that a range of integers is a range of
-//! keys. A key has everything that the value has: [`value_of`] returns it. Values that are no integers, which only
-//! objects older than their schema have, follow all integers.
+//! keys. [`value_of`] converts a key back to its value. Values that are no integers, which only objects older than
+//! their schema have, are after all integers.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,8 @@ pub fn canonical(text: &str) -> Option<i64> {
     if is_canonical { text.parse().ok() } else { None }
 }
 
-/// The key of a value: keys have the order of the integers. The empty value, which is an absent one, has an empty key.
+/// The key of a value. The keys of integers in canonical form have the order of the integers, and the keys of other
+/// texts follow. The empty value, which counts as absent, has an empty key.
 pub fn sort_key(value: &str) -> Cow<'_, str> {
     if value.is_empty() {
         return Cow::Borrowed(value);
@@ -53,7 +54,7 @@ pub fn sort_key(value: &str) -> Cow<'_, str> {
     Cow::Owned(key)
 }
 
-/// The value of a key.
+/// The value of a key that [`sort_key`] returned.
 pub fn value_of(key: &str) -> Cow<'_, str> {
     match key.as_bytes().first() {
         Some(&POSITIVE) => Cow::Borrowed(key.get(2..).unwrap_or_default()),
@@ -71,7 +72,8 @@ fn length(digits: &str) -> u8 {
     u8::try_from(digits.len()).unwrap_or(u8::MAX)
 }
 
-/// The digit whose sum with this digit is 9, which reverses the order of digits.
+/// The digit whose sum with this digit is 9. The keys of negative integers have these digits, because the order of
+/// their digits is reversed.
 fn complement(digit: u8) -> char {
     char::from(b'0' + (b'9' - digit))
 }

@@ -3,8 +3,8 @@
 //!
 //! A text is read this way only if kube-apiserver would reject it: see [`super::field`]. A name has no spaces, commas,
 //! parentheses or signs. Spaces around a name, an operator, a number, and a value within parentheses are ignored. A
-//! value after `=`, `!=` or `^=` has the spaces and escapes of upstream. Within parentheses, a backslash is also needed
-//! before `(`, `)` and a space at the beginning or end of a value.
+//! value after `=`, `!=` or `^=` has spaces and escapes as in kube-apiserver. Within parentheses, a backslash is also
+//! needed before `(`, `)` and a space at the beginning or end of a value.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,15 @@ use super::operator::Operator;
 /// Why a text cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// The text has another syntax.
+    /// The text does not have the syntax of this module. The error of kube-apiserver applies.
     NotUnderstood,
-    /// An operator that kube-apiserver does not have has an invalid operand, or there are too many terms.
+    /// The text has the syntax, but the operand of an operator that only fieldcache has is invalid, or there are too
+    /// many terms.
     Invalid(SelectorError),
 }
 
-/// Reads the terms of a text in this syntax, at most `most`. Empty terms are left out, as upstream does. The text must
-/// have an operator that kube-apiserver does not have.
+/// Reads the terms of a text in this syntax, at most `most`. Empty terms are left out, as in kube-apiserver. The text
+/// must have an operator that kube-apiserver does not have; otherwise the result is [`Unreadable::NotUnderstood`].
 ///
 /// # Errors
 /// See [`Unreadable`].
@@ -50,15 +51,15 @@ pub(super) fn parse(text: &str, most: usize) -> Result<Vec<FieldRequirement>, Un
     }
 }
 
-/// Escapes a value within parentheses.
+/// A value for the text within parentheses, with a backslash before each character that needs one.
 pub(super) fn escape_in_list(value: &str) -> Cow<'_, str> {
-    let needs = |character| is_escaped(character) || is_escaped_in_list(character);
-    if !value.contains(needs) {
+    let needs_escape = |character| is_escaped(character) || is_escaped_in_list(character);
+    if !value.contains(needs_escape) {
         return Cow::Borrowed(value);
     }
     let mut escaped = String::with_capacity(value.len() + 1);
     for character in value.chars() {
-        if needs(character) {
+        if needs_escape(character) {
             escaped.push('\\');
         }
         escaped.push(character);
@@ -66,13 +67,13 @@ pub(super) fn escape_in_list(value: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Whether the text of a value within parentheses has the character with a backslash before it, in addition to the
-/// characters of [`is_escaped`].
+/// Whether a value within parentheses needs a backslash before the character, in addition to the characters of
+/// [`is_escaped`].
 fn is_escaped_in_list(character: char) -> bool {
     character.is_whitespace() || matches!(character, '(' | ')')
 }
 
-/// Whether a name can have the character.
+/// Whether the name of a field can have the character.
 pub(super) fn is_of_name(character: char) -> bool {
     !character.is_whitespace() && !matches!(character, '=' | '!' | '<' | '>' | '^' | '(' | ')' | ',' | '\\')
 }
@@ -80,7 +81,7 @@ pub(super) fn is_of_name(character: char) -> bool {
 /// The text of a selector, which is read from `offset` on.
 struct Reader<'t> {
     text: &'t str,
-    /// In bytes.
+    /// The offset of the next character, in bytes.
     offset: usize,
     /// Whether a term with an operator that kube-apiserver does not have has been read.
     has_own_operator: bool,
@@ -92,6 +93,7 @@ impl<'t> Reader<'t> {
         &self.text[self.offset..]
     }
 
+    /// Skips white space.
     fn skip_spaces(&mut self) {
         self.take_while(char::is_whitespace);
     }
@@ -104,7 +106,7 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    /// Reads `expected`, if the text continues with it.
+    /// Reads `expected`, if the text continues with it. Returns whether it does.
     fn take(&mut self, expected: &str) -> bool {
         let is_next = self.rest().starts_with(expected);
         self.offset += if is_next { expected.len() } else { 0 };
@@ -125,7 +127,10 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    /// Reads a term, and the spaces after it.
+    /// Reads a term, and the spaces after it. The value of `=`, `!=` and `^=` includes the spaces up to the comma.
+    ///
+    /// # Errors
+    /// See [`Unreadable`].
     fn term(&mut self) -> Result<FieldRequirement, Unreadable> {
         if self.take("!") {
             let label = self.name()?;

@@ -1,8 +1,9 @@
 //! Field selectors (apimachinery `fields/selector.go`): parsing, and printing back.
 //!
-//! The text is first read as kube-apiserver reads it. `extended` reads texts that kube-apiserver rejects. It rejects a
-//! text because a term has no `=`, which is known here, or because the resource lacks a field, which is not. So a text
-//! can have two readings: see [`FieldSelector::extended`].
+//! The text is first read as kube-apiserver reads it. `extended` reads texts that kube-apiserver rejects.
+//! kube-apiserver rejects a text because a term has no `=`, or because the resource lacks a field. This module cannot
+//! decide the second case, because it does not know the fields of the resource. So a text can have two readings: see
+//! [`FieldSelector::extended`].
 //!
 //! Whether a resource has a field is not decided here. `extract::Extractor::resolve` checks term by term in the order
 //! of the requirements, so that the first error is the one that kube-apiserver reports. The operators of Views are read
@@ -23,14 +24,15 @@ pub struct FieldRequirement {
     pub operator: Operator,
 }
 
-/// A conjunction of terms, in text-sorted order.
+/// A conjunction of terms, sorted by their printed forms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// The terms; none selects everything.
+    /// The terms. A selector without terms selects everything.
     pub requirements: Vec<FieldRequirement>,
-    /// The reading with the operators of fieldcache, of a text that kube-apiserver can parse too, such as `k>=5`. It
-    /// applies if the resource lacks a field of `requirements`: kube-apiserver then rejects the text. `None`: there is
-    /// only one reading.
+    /// The terms of the second reading of a text that kube-apiserver can parse too. For example, kube-apiserver reads
+    /// `k>=5` as the field `k>` with the value 5, and fieldcache as an operator `>=`. The second reading applies if the
+    /// resource lacks a field of `requirements`: kube-apiserver then rejects the text. `None`: there is only one
+    /// reading.
     pub extended: Option<Vec<FieldRequirement>>,
     /// Whether kube-apiserver rejects the text, whatever the fields of the resource are.
     pub is_extended: bool,
@@ -51,6 +53,7 @@ impl FieldSelector {
     /// Those of [`FieldSelector::parse`], and that there are more terms.
     pub fn parse_at_most(text: &str, most: usize) -> Result<FieldSelector, SelectorError> {
         match FieldSelector::parse_as_kubernetes(text, most) {
+            // A label that is no name of a field can be the beginning of an operator of fieldcache.
             Ok(mut selector) => {
                 let is_of_name = |requirement: &FieldRequirement| requirement.label.chars().all(extended::is_of_name);
                 if !selector.requirements.iter().all(is_of_name) {
@@ -78,7 +81,7 @@ impl FieldSelector {
         if let Some((offset, _)) = terms.get(most) {
             return Err(too_many("field selector", "terms", most, "send several requests", *offset));
         }
-        // Upstream sorts the terms before it parses them, so it reports the first invalid term in this order.
+        // kube-apiserver sorts the terms before it parses them, so it reports the first invalid term in this order.
         terms.sort_by_key(|(_, term)| *term);
         let mut requirements = Vec::new();
         for (offset, term) in terms {
@@ -89,7 +92,7 @@ impl FieldSelector {
             let value_offset = offset + term.len() - value.len();
             let value = unescape_value(value)
                 .map_err(|error| SelectorError { offset: value_offset + error.offset, ..error })?;
-            // A term with an empty label and an empty value selects everything (upstream `hasTerm.Transform`).
+            // A term with an empty label and an empty value selects everything (apimachinery `hasTerm.Transform`).
             if !label.is_empty() || !value.is_empty() {
                 requirements.push(FieldRequirement { label: label.to_owned(), operator: operator(value) });
             }
@@ -97,7 +100,7 @@ impl FieldSelector {
         Ok(FieldSelector { requirements: sorted(requirements), ..FieldSelector::default() })
     }
 
-    /// The requirements that are in each reading of the text.
+    /// The requirements that are in every reading of the text.
     pub fn certain(&self) -> impl Iterator<Item = &FieldRequirement> {
         let is_certain = |requirement: &&FieldRequirement| {
             self.extended.as_ref().is_none_or(|extended| extended.contains(requirement))
@@ -106,9 +109,9 @@ impl FieldSelector {
     }
 }
 
-/// Requirements in the order of their printed forms. Upstream sorts the terms as they are written. `a==b` and `a=b` print
-/// alike, so this changes only the order among terms of one label. Parsing the printed form then returns the same
-/// selector.
+/// Requirements in the order of their printed forms, so that parsing the printed selector returns the same selector.
+/// kube-apiserver sorts the terms as they are written. `a==b` and `a=b` have the same printed form, so the two orders
+/// differ only among terms of one label.
 fn sorted(mut requirements: Vec<FieldRequirement>) -> Vec<FieldRequirement> {
     if requirements.len() > 1 {
         requirements.sort_by_cached_key(FieldRequirement::to_string);
@@ -135,7 +138,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// Escapes `\`, `,` and `=` of a value with backslashes, for the text of a selector.
+/// A value for the text of a selector, with a backslash before each `\`, `,` and `=`.
 pub fn escape_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
@@ -178,13 +181,13 @@ pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
     Ok(value)
 }
 
-/// Whether the text of a selector has the character with a backslash before it.
+/// Whether a value in the text of a selector needs a backslash before the character.
 pub(super) fn is_escaped(character: char) -> bool {
     matches!(character, '\\' | ',' | '=')
 }
 
-/// Splits the text of a selector at its commas, except those with a backslash before them. Returns the terms with their
-/// offsets in bytes, and leaves out empty ones.
+/// Splits the text of a selector at the commas without a backslash before them. Returns the terms with their offsets in
+/// bytes, without empty terms.
 fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = Some(0);
     let all = std::iter::from_fn(move || {

@@ -1,13 +1,13 @@
-//! Operators of selectors: the one list of them, with meaning, dialects and names.
+//! All operators of selectors, with their meaning, their dialects and their names.
 //!
 //! An [`Operator`] has its operand, an [`OperatorName`] has none. Other modules do not match on operators. They use two
 //! properties, which stay complete when an operator is added. [`Operator::values`] are the values that it tests for.
 //! [`OperatorName::is_negative`] decides whether it selects the objects with such a value, or those without.
 //!
 //! # A new operator
-//! It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign of its own in a
-//! text form is read in [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors` documents it for
-//! their authors.
+//! A new operator needs a variant of both enums here, and an arm wherever the compiler then reports a match. If it has
+//! a sign in a text form, the sign is read in [`super::label`] or [`super::field`]. If Views have it,
+//! `kinds::selectors` documents it for their authors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,25 +15,26 @@ use std::ops::RangeInclusive;
 
 use crate::model::integer;
 
-/// How a requirement compares the values of a label or a field, with its operand. Lists of values are sorted and
-/// without repetition.
+/// How a requirement compares the values of a label or a field, with the operand of the comparison. Lists of values are
+/// sorted, and have each value once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `in`, `=`, `==`: there is a value, and it is one of these.
     In(Vec<String>),
     /// `notin`, `!=`: no value is one of these.
     NotIn(Vec<String>),
-    /// There is a value. The empty value of a field is an absent one.
+    /// There is a value. For a field, an empty value counts as absent.
     Exists,
     /// There is no value.
     DoesNotExist,
-    /// There is a value, and it is an integer above this. A value of a field must be in canonical form.
+    /// There is a value, and it is an integer above this one. The value of a field must be in canonical form, without a
+    /// plus sign or leading zeros.
     GreaterThan(i64),
-    /// There is a value, and it is an integer below this.
+    /// There is a value, and it is an integer below this one.
     LessThan(i64),
-    /// There is a value, and it is this integer or one above it.
+    /// There is a value, and it is this integer or an integer above it.
     GreaterOrEqual(i64),
-    /// There is a value, and it is this integer or one below it.
+    /// There is a value, and it is this integer or an integer below it.
     LessOrEqual(i64),
     /// There is a value, and it begins with this text, which is not empty.
     StartsWith(String),
@@ -63,9 +64,9 @@ pub enum OperatorName {
     StartsWith,
 }
 
-/// Where a requirement is written, which decides the operators that it can have. The selectors of a request are not in
-/// this list, because they have signs such as `!=` instead of names. [`super::label`] reads those of labels and
-/// [`super::field`] those of fields, which can have every operator.
+/// Where a requirement is written, which decides the operators that it can have. The label and field selectors of a
+/// request are not in this list, because they have signs such as `!=` instead of names. [`super::label`] reads label
+/// selectors. [`super::field`] reads field selectors, which can have every operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The `fieldSelector` that kube-apiserver accepts: `=` and `!=` with one value.
@@ -83,7 +84,7 @@ pub enum Dialect {
 pub enum TestedValues<'a> {
     /// These values.
     Listed(&'a [String]),
-    /// All. The empty value of a field is an absent one.
+    /// All values. For a field, an empty value counts as absent.
     Any,
     /// The integers in this range.
     Integers(RangeInclusive<i64>),
@@ -91,7 +92,7 @@ pub enum TestedValues<'a> {
     WithPrefix(&'a str),
 }
 
-/// The operand of an operator, with its list of values in any form.
+/// The operand of an operator. `Values` is the type of a list of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand<Values> {
     /// The operator has none.
@@ -102,7 +103,7 @@ pub enum Operand<Values> {
     Number(i64),
 }
 
-/// Which operand an operator has.
+/// Which operand an operator has. The number in [`Operand::Number`] has no meaning.
 pub type OperandKind = Operand<()>;
 
 /// How the text form of a selector writes values.
@@ -123,7 +124,7 @@ impl Escapes {
 pub trait SortedValues {
     /// Whether the list has the value.
     fn has(&self, value: &str) -> bool;
-    /// Whether the value begins with the first value of the list.
+    /// Whether the value begins with the first value of the list, which is the operand of [`Operator::StartsWith`].
     fn begins(&self, value: &str) -> bool;
 }
 
@@ -155,7 +156,7 @@ impl OperatorName {
     ];
 
     /// The name of the operator in objects. It is the same in every dialect except [`Dialect::KubernetesFieldText`],
-    /// which has signs. The last three are in no dialect.
+    /// which has signs. `Gte`, `Lte` and `StartsWith` are in no dialect.
     pub fn as_str(self) -> &'static str {
         match self {
             OperatorName::In => "In",
@@ -190,7 +191,8 @@ impl OperatorName {
         OperatorName::all_in(dialect).find(|operator| operator.as_str() == name)
     }
 
-    /// Whether the operator selects objects without any of the values that it tests for.
+    /// Whether the operator selects the objects that have none of the values that it tests for. A positive operator
+    /// selects the objects that have at least one of these values.
     pub fn is_negative(self) -> bool {
         match self {
             OperatorName::NotIn | OperatorName::DoesNotExist => true,
@@ -204,7 +206,7 @@ impl OperatorName {
         }
     }
 
-    /// The kind of its operand. The number in [`Operand::Number`] has no meaning here.
+    /// The kind of the operand.
     pub fn operand(self) -> OperandKind {
         match self {
             OperatorName::In | OperatorName::NotIn | OperatorName::StartsWith => Operand::Values(()),
@@ -230,8 +232,8 @@ impl OperatorName {
         }
     }
 
-    /// Whether the operator with this operand tests for this value of a label. A negative operator selects the objects
-    /// without such a value.
+    /// Whether `value` is one of the values that the operator with this operand tests for, as a value of a label. A
+    /// negative operator selects the objects without such a value.
     pub fn accepts(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         let compare = |accepts: fn(&i64, &i64) -> bool| match operand {
             Operand::Number(bound) => value.parse::<i64>().is_ok_and(|number| accepts(&number, bound)),
@@ -248,12 +250,14 @@ impl OperatorName {
         }
     }
 
-    /// Whether the operator with this operand tests for this value of a field. An empty value counts as an absent one.
-    /// A negative operator selects the objects without such a value.
+    /// Whether `value` is one of the values that the operator with this operand tests for, as a value of a field. For
+    /// Exists and DoesNotExist, an empty value counts as absent. A negative operator selects the objects without such a
+    /// value.
     pub fn accepts_of_field(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         match self {
             OperatorName::Exists | OperatorName::DoesNotExist => !value.is_empty(),
-            // The index has integers in canonical form in numeric order, and other texts apart from them.
+            // The index of a field has the integers in canonical form in numeric order, separate from other texts. A
+            // test without the index must have the same result.
             OperatorName::GreaterThan
             | OperatorName::LessThan
             | OperatorName::GreaterOrEqual
@@ -265,14 +269,14 @@ impl OperatorName {
     /// The operator with these values as its operand.
     ///
     /// # Errors
-    /// [`OperandError`] when it cannot have them.
+    /// The operator cannot have these values as its operand.
     pub fn with_values(self, mut values: Vec<String>) -> Result<Operator, OperandError> {
-        let one = |values: &[String]| match values {
+        let single = |values: &[String]| match values {
             [value] => Ok(value.clone()),
             _ => Err(OperandError::NotOne),
         };
         let number = || {
-            let value = one(&values)?;
+            let value = single(&values)?;
             value.parse::<i64>().map_err(|_| OperandError::NotInteger(value))
         };
         match self {
@@ -281,7 +285,7 @@ impl OperatorName {
             OperatorName::GreaterOrEqual => return Ok(Operator::GreaterOrEqual(number()?)),
             OperatorName::LessOrEqual => return Ok(Operator::LessOrEqual(number()?)),
             OperatorName::StartsWith => {
-                let prefix = one(&values)?;
+                let prefix = single(&values)?;
                 return if prefix.is_empty() { Err(OperandError::Missing) } else { Ok(Operator::StartsWith(prefix)) };
             }
             OperatorName::In | OperatorName::NotIn if values.is_empty() => return Err(OperandError::Missing),
@@ -299,12 +303,12 @@ impl OperatorName {
 }
 
 impl Operator {
-    /// The operator `=`: the value is this one.
+    /// The operator `=`: there is a value, and it is this one.
     pub fn equal_to(value: impl Into<String>) -> Operator {
         Operator::In(vec![value.into()])
     }
 
-    /// The operator `!=`: the value is not this one.
+    /// The operator `!=`: no value is this one. Objects without a value are selected too.
     pub fn not_equal_to(value: impl Into<String>) -> Operator {
         Operator::NotIn(vec![value.into()])
     }
@@ -324,7 +328,7 @@ impl Operator {
         }
     }
 
-    /// The operand.
+    /// The operand. The prefix of [`Operator::StartsWith`] is a list of one value.
     pub fn operand(&self) -> Operand<&[String]> {
         match self {
             Operator::In(values) | Operator::NotIn(values) => Operand::Values(values),
@@ -337,7 +341,7 @@ impl Operator {
         }
     }
 
-    /// The list of values of the operand; empty without one.
+    /// The list of values of the operand; empty if the operand is no list.
     pub fn listed(&self) -> &[String] {
         match self.operand() {
             Operand::Values(values) => values,
@@ -350,7 +354,7 @@ impl Operator {
         match self {
             Operator::In(values) | Operator::NotIn(values) => TestedValues::Listed(values),
             Operator::Exists | Operator::DoesNotExist => TestedValues::Any,
-            // `i64::MAX` has no integer above it, so the range is empty; likewise below `i64::MIN`.
+            // There is no integer above `i64::MAX`, and none below `i64::MIN`, so no value is tested for.
             Operator::GreaterThan(i64::MAX) | Operator::LessThan(i64::MIN) => TestedValues::Listed(&[]),
             Operator::GreaterThan(bound) => TestedValues::Integers(bound + 1..=i64::MAX),
             Operator::LessThan(bound) => TestedValues::Integers(i64::MIN..=bound - 1),
@@ -360,12 +364,12 @@ impl Operator {
         }
     }
 
-    /// Whether the operator selects objects without any of the values that it tests for.
+    /// Whether the operator selects the objects that have none of the values that it tests for.
     pub fn is_negative(&self) -> bool {
         self.name().is_negative()
     }
 
-    /// The one value that the operator demands, if there is exactly one.
+    /// The value that an object must have to be selected, if only one value is possible; otherwise `None`.
     pub fn demanded(&self) -> Option<&str> {
         match self.values() {
             TestedValues::Listed([value]) if !self.is_negative() => Some(value),
@@ -375,31 +379,34 @@ impl Operator {
         }
     }
 
-    /// Whether the operator tests for this value of a label. A negative operator selects the objects without such a
-    /// value.
+    /// Whether `value` is one of the values that the operator tests for, as a value of a label: see
+    /// [`OperatorName::accepts`].
     pub fn accepts(&self, value: &str) -> bool {
         self.name().accepts(&self.operand(), value)
     }
 
-    /// Whether the operator tests for this value of a field. A negative operator selects the objects without such a
-    /// value.
+    /// Whether `value` is one of the values that the operator tests for, as a value of a field: see
+    /// [`OperatorName::accepts_of_field`].
     pub fn accepts_of_field(&self, value: &str) -> bool {
         self.name().accepts_of_field(&self.operand(), value)
     }
 
-    /// Whether the operator selects an object with this value of the label; `None`: without the label.
+    /// Whether the operator selects an object with this value of the label; `None` if the object does not have the
+    /// label.
     pub fn matches_label(&self, value: Option<&str>) -> bool {
         value.is_some_and(|value| self.accepts(value)) != self.is_negative()
     }
 
-    /// Whether the operator selects an object by a field. `any` receives a test, and returns whether a value of the
-    /// object's field passes it. A field that can have only one value is empty if it is absent.
+    /// Whether the operator selects an object by a field. `any` receives a test for values, and returns whether any
+    /// value of the object's field passes the test. For a field that can have only one value, an absent value is the
+    /// empty string.
     pub fn matches_field(&self, any: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
         any(&mut |value| self.accepts_of_field(value)) != self.is_negative()
     }
 
-    /// The narrower of two bounds in one direction, which implies the other. `None` for other operators, and for two
-    /// prefixes of which none begins with the other.
+    /// The narrower of two bounds with the same operator, or of two prefixes. It selects only objects that the other
+    /// one selects too. `None` for other operators, for different operators, and for two prefixes of which none begins
+    /// with the other.
     pub fn narrower(&self, other: &Operator) -> Option<Operator> {
         match (self, other) {
             (Operator::GreaterThan(bound), Operator::GreaterThan(other)) => {
@@ -432,6 +439,7 @@ impl Operator {
     }
 
     /// Displays a requirement on `key` with the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`.
+    /// `escapes` writes the values.
     pub fn text<'a>(&'a self, key: &'a str, escapes: Escapes) -> impl fmt::Display + 'a {
         let Escapes { alone: escape, in_list } = escapes;
         fmt::from_fn(move |formatter| {

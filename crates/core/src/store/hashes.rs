@@ -1,8 +1,8 @@
 //! Slots by a 64-bit hash of a text of their objects: the index of shards (`shards`) and of owners ([`super::owners`]).
 //!
-//! It has twelve bytes for each entry, and some free capacity, in leaves that are shared with snapshots. A hash takes
-//! less memory than its text. Different texts can have the same hash, so readers that need exact results test the
-//! objects.
+//! The index has twelve bytes for each entry, and some free capacity. The entries are in leaves that are shared with
+//! snapshots. A hash takes less memory than its text. Different texts can have the same hash, so readers that need
+//! exact results test the objects.
 
 use std::sync::Arc;
 
@@ -22,18 +22,20 @@ const FEWEST: usize = MOST / 8;
 /// The maximum number of slots in a leaf after two were joined.
 const JOINED: usize = MOST * 3 / 4;
 
-/// A hash with its slot: the order of the index.
-type Place = (u64, u32);
+/// A hash and a slot. The index is in the order of these pairs.
+type Entry = (u64, u32);
 
-/// Slots by a hash; a slot can have several. Cloning shares it.
+/// Slots by a hash; a slot can have several hashes. Clones share the leaves until one of them is changed.
 #[derive(Clone, Debug, Default)]
 pub struct HashIndex {
-    /// By a place that is not above any of the leaf and above every one of the leaf before.
-    leaves: OrdMap<Place, Arc<Leaf>>,
+    /// The leaves by their lower bounds. The bound of a leaf is not above any entry of the leaf, and above all entries
+    /// of the leaf before.
+    leaves: OrdMap<Entry, Arc<Leaf>>,
+    /// The number of entries.
     len: usize,
 }
 
-/// Some neighbouring places, in order.
+/// Neighbouring entries of the index, in order. The hash and the slot of an entry have the same index in both lists.
 #[derive(Clone, Debug, Default)]
 struct Leaf {
     hashes: Vec<u64>,
@@ -41,25 +43,27 @@ struct Leaf {
 }
 
 impl Leaf {
+    /// The number of entries.
     fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The place at this index.
-    fn place(&self, index: usize) -> Place {
+    /// The entry at this index.
+    fn entry(&self, index: usize) -> Entry {
         (self.hashes[index], self.slots[index])
     }
 
-    /// The number of places before this one.
-    fn rank(&self, place: Place) -> usize {
+    /// The number of entries of the leaf that are before this one, by binary search.
+    fn rank(&self, entry: Entry) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
-            if self.place(middle) < place { low = middle + 1 } else { high = middle }
+            if self.entry(middle) < entry { low = middle + 1 } else { high = middle }
         }
         low
     }
 
+    /// Memory in bytes.
     fn held_bytes(&self) -> usize {
         shared::<Leaf>()
             + allocated(self.hashes.capacity() * size_of::<u64>())
@@ -70,18 +74,18 @@ impl Leaf {
 impl HashIndex {
     /// Adds a slot with a hash. Does nothing if the index has this pair.
     pub fn insert(&mut self, hash: u64, slot: u32) {
-        let place = (hash, slot);
+        let entry = (hash, slot);
         if self.leaves.is_empty() {
-            // The first leaf has the lowest bound, so that every place finds one.
+            // The first leaf has the lowest bound, so that every entry belongs to a leaf.
             self.leaves.insert((0, 0), Arc::default());
         }
-        let Some((_, leaf)) = self.leaves.get_prev_mut(&place) else { return };
+        let Some((_, leaf)) = self.leaves.get_prev_mut(&entry) else { return };
         let leaf = Arc::make_mut(leaf);
-        let index = leaf.rank(place);
-        if index < leaf.len() && leaf.place(index) == place {
+        let index = leaf.rank(entry);
+        if index < leaf.len() && leaf.entry(index) == entry {
             return;
         }
-        // Capacity for a few more, instead of twice as many: most leaves rarely change.
+        // Adds capacity for a few entries, instead of doubling it: most leaves rarely change.
         if leaf.len() == leaf.slots.capacity() || leaf.len() == leaf.hashes.capacity() {
             leaf.hashes.reserve_exact(ROOM);
             leaf.slots.reserve_exact(ROOM);
@@ -93,18 +97,18 @@ impl HashIndex {
             let upper = Leaf { hashes: leaf.hashes.split_off(MOST / 2), slots: leaf.slots.split_off(MOST / 2) };
             leaf.hashes.shrink_to(MOST / 2 + ROOM);
             leaf.slots.shrink_to(MOST / 2 + ROOM);
-            self.leaves.insert(upper.place(0), Arc::new(upper));
+            self.leaves.insert(upper.entry(0), Arc::new(upper));
         }
     }
 
     /// Removes a slot with a hash. Does nothing if the index does not have this pair.
     pub fn remove(&mut self, hash: u64, slot: u32) {
-        let place = (hash, slot);
-        let Some((bound, leaf)) = self.leaves.get_prev_mut(&place) else { return };
+        let entry = (hash, slot);
+        let Some((bound, leaf)) = self.leaves.get_prev_mut(&entry) else { return };
         let bound = *bound;
         let leaf = Arc::make_mut(leaf);
-        let index = leaf.rank(place);
-        if index == leaf.len() || leaf.place(index) != place {
+        let index = leaf.rank(entry);
+        if index == leaf.len() || leaf.entry(index) != entry {
             return;
         }
         leaf.hashes.remove(index);
@@ -115,8 +119,9 @@ impl HashIndex {
         }
     }
 
-    /// Joins the leaf of this bound with the one before it, if both fit. Removes the last leaf when it is empty.
-    fn join(&mut self, bound: Place) {
+    /// Joins the leaf with this bound and the leaf before it, if both together have at most [`JOINED`] entries. Removes
+    /// all leaves if the index is empty.
+    fn join(&mut self, bound: Entry) {
         if self.len == 0 {
             self.leaves = OrdMap::default();
             return;
@@ -140,7 +145,7 @@ impl HashIndex {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the index has no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -160,7 +165,8 @@ impl HashIndex {
         self.parts(first, last).map(|(_, range)| range.len() as u64).sum()
     }
 
-    /// The leaves with these hashes, and which part of each leaf has them.
+    /// The leaves that can have hashes from `first` to `last`, and the range of the entries of each leaf with such a
+    /// hash.
     fn parts(&self, first: u64, last: u64) -> impl Iterator<Item = (&Leaf, std::ops::Range<usize>)> {
         let from = self.leaves.get_prev(&(first, 0)).map_or((first, 0), |(bound, _)| *bound);
         self.leaves.range(from..=(last, u32::MAX)).map(move |(_, leaf)| {
@@ -173,6 +179,6 @@ impl HashIndex {
     /// Memory in bytes. Walks the leaves.
     pub fn held_bytes(&self) -> usize {
         let leaves: usize = self.leaves.iter().map(|(_, leaf)| leaf.held_bytes()).sum();
-        map_nodes::<Place, Arc<Leaf>>(self.leaves.len()) + leaves
+        map_nodes::<Entry, Arc<Leaf>>(self.leaves.len()) + leaves
     }
 }

@@ -1,9 +1,9 @@
 //! A stored object: its compressed bytes, and the values that selectors use.
 //!
 //! One allocation contains everything of the object, with its reference count. Data that many objects share (label
-//! keys, the dictionary) is behind one pointer. An object with many labels or values shares no keys. It has them in its
-//! own bytes, with a table of the offset of each text, so that a lookup needs no walk. `dictionary` compresses bytes,
-//! and `indexed` decides which labels and values are indexed; nothing here parses JSON.
+//! keys, the dictionary) is behind one pointer. An object with many labels or values does not share its label keys. Its
+//! bytes have the keys, and a table of the offset of each text, so that a lookup need not read all texts. `dictionary`
+//! compresses bytes, and `indexed` decides which labels and values are indexed. This module does not parse JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,26 +16,33 @@ use super::heap::allocated;
 use crate::model::owners::MOST_OWNERS;
 use crate::model::{FieldIndex, Key, OwnerHashes, Record, Version};
 
-/// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
+/// One object of a store. It is immutable: a change creates a new one. Clones share the same memory.
 ///
-/// After the head come the key of the object, its owners, its labels, its field values, and its JSON. Of owners there
-/// are the hashes of their uids, after their number, or [`TOO_MANY_OWNERS`] alone. Of labels there are only the
-/// values, in the order of the layout's keys; a field value follows the number of its field. Each text has its length
-/// in front. An object that does not share its label keys ([`LabelKeys::Own`]) has a [`Table`] between its owners and its
-/// JSON, which also contains the label keys.
+/// After the head, the bytes have these parts, in this order. Each text has its length before it.
+///
+/// - the key of the object
+/// - the number of its owners and the hashes of their uids, or `TOO_MANY_OWNERS` alone
+/// - the values of its labels, in the order of the keys in the layout
+/// - its field values, each after the number of its field
+/// - its JSON
+///
+/// An object that does not share its label keys (`LabelKeys::Own`) has a `Table` instead of the labels and field
+/// values. The table contains the label keys too.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
-/// The data that is read without the bytes.
+/// The data of an object that is read without the packed bytes. Offsets are in bytes.
 struct Head {
+    /// metadata.resourceVersion.
     version: Version,
     /// See [`Object::uid_hash`].
     uid_hash: u64,
     layout: Arc<Layout>,
-    /// Length of the JSON in bytes, before compression.
+    /// The length of the JSON in bytes, before compression.
     plain_length: u32,
     /// Where the value of `metadata` begins in the JSON.
     metadata_start: u32,
+    /// Where the value of `metadata` ends in the JSON.
     metadata_end: u32,
     /// Where the digits of metadata.resourceVersion begin in the JSON.
     version_start: u32,
@@ -44,8 +51,8 @@ struct Head {
     lengths: Lengths,
 }
 
-/// The number of digits of the version, and the length of the object in another format (such as protobuf) once that was
-/// measured. Both share four bytes, which the digits alone would take too.
+/// The number of digits of the version, and the length of the object in another format (such as protobuf) when that was
+/// measured. Both share four bytes, as many as the digits alone would take.
 struct Lengths(AtomicU32);
 
 impl Lengths {
@@ -54,7 +61,7 @@ impl Lengths {
     /// Bits for the number of the format; the length has the remaining 23 bits.
     const FORMAT: u32 = 4;
 
-    /// Lengths of an object whose version has this number of digits.
+    /// Lengths of an object whose version has this number of digits, without a length in another format.
     fn of_digits(digits: usize) -> Lengths {
         assert!(digits >> Lengths::DIGITS == 0, "a version must have at most 20 digits");
         Lengths(AtomicU32::new(digits as u32))
@@ -65,20 +72,21 @@ impl Lengths {
         (self.0.load(Ordering::Relaxed) & ((1 << Lengths::DIGITS) - 1)) as usize
     }
 
-    /// The length of the object in a format, in bytes; `None` unless the stored length is for this format. `format` is
-    /// a number from 1 to 15.
+    /// The stored length of the object in a format, in bytes; `None` if no length is stored for this format. `format`
+    /// is a number from 1 to 15.
     fn noted(&self, format: u8) -> Option<usize> {
         let noted = self.0.load(Ordering::Relaxed) >> Lengths::DIGITS;
         (noted & ((1 << Lengths::FORMAT) - 1) == u32::from(format)).then_some((noted >> Lengths::FORMAT) as usize)
     }
 
-    /// Stores the length in a format and replaces the one that is stored. Does nothing for a format that is not from 1
-    /// to 15, and for a length of 8 MiB or more, which does not fit.
+    /// Stores the length in a format, and replaces a stored length. Does nothing for a format that is not from 1 to 15,
+    /// and for a length of 8 MiB or more, which does not fit into 23 bits.
     fn note(&self, format: u8, length: usize) {
         let above = Lengths::DIGITS + Lengths::FORMAT;
         if format != 0 && format >> Lengths::FORMAT == 0 && length >> (u32::BITS - above) == 0 {
             let noted = (length as u32) << Lengths::FORMAT | u32::from(format);
-            // One atomic store, so that no reader takes the length of one format for that of another.
+            // Format and length are in one atomic store, so that no reader mistakes the length of one format for the
+            // length of another format.
             self.0.store(noted << Lengths::DIGITS | self.digits() as u32, Ordering::Relaxed);
         }
     }
@@ -95,9 +103,9 @@ pub(super) struct Layout {
 /// Where the label keys of an object are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LabelKeys {
-    /// Here, sorted.
+    /// The keys are in the layout, sorted.
     Shared(Box<[Arc<str>]>),
-    /// The keys are in the object.
+    /// The keys are in the bytes of the object.
     Own,
 }
 
@@ -108,13 +116,14 @@ impl Default for LabelKeys {
 }
 
 impl Object {
-    /// Packs a record. The layout must have been made for the record's labels. `compressor` must be that of the
-    /// layout's dictionary; the JSON stays as it is without one, and if compression would not make it shorter.
+    /// Packs a record. `layout` must have the label keys of the record. `compressor` must use the dictionary of
+    /// `layout`. The JSON is not compressed without a compressor, or if compression would not make it shorter.
     pub(super) fn pack(record: &Record, layout: Arc<Layout>, compressor: Option<&mut Compressor>) -> Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
         let key = record.key.as_str();
-        // Only for the capacity: the length of a text and the number of a field mostly take one or two bytes each.
+        // An estimate for the capacity: the length of a text and the number of a field mostly take one or two bytes
+        // each.
         let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
         let mut packed = Vec::with_capacity(key.len() + 16 + labels + fields + stored.len());
@@ -147,9 +156,10 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
-    /// This object as a View shows it: with other JSON, and outside of a store. `metadata` is the range of the value of
-    /// `metadata` in `json`, and `version_start` is where the digits of its resourceVersion begin. The result has no
-    /// owners, labels or field values, because objects are selected before they are changed for a View.
+    /// This object as a View or a request shows it: with the JSON `json`, and outside of a store. `metadata` is the
+    /// range of the value of `metadata` in `json`, and `version_start` is the offset of the digits of its
+    /// resourceVersion. The result has no owners, labels or field values, because objects are selected before they are
+    /// pruned.
     #[must_use]
     pub fn shown(&self, json: &[u8], metadata: Range<usize>, version_start: usize) -> Object {
         let mut packed = Vec::with_capacity(self.key().len() + 3 + json.len());
@@ -177,6 +187,7 @@ impl Object {
         Object::pack(record, Arc::new(Layout { label_keys: LabelKeys::Own, dictionary: None }), None)
     }
 
+    /// The data that is read without the packed bytes.
     fn head(&self) -> &Head {
         &self.0.header.header
     }
@@ -191,8 +202,8 @@ impl Object {
         std::ptr::eq(self.packed(), other.packed())
     }
 
-    /// The object, compressed with the dictionary of another layout. The layout must have the label keys of this
-    /// object, and `compressor` must be that of its dictionary.
+    /// The object, compressed with the dictionary of another layout. `layout` must have the label keys of this object,
+    /// and `compressor` must use the dictionary of `layout`.
     pub(super) fn repack(&self, layout: Arc<Layout>, compressor: &mut Compressor) -> Object {
         let json = self.json();
         let stored = compressor.compress(&json).unwrap_or(&json);
@@ -201,6 +212,7 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &[texts, stored].concat()))
     }
 
+    /// The data that the object shares with others.
     pub(super) fn layout(&self) -> &Arc<Layout> {
         &self.head().layout
     }
@@ -225,8 +237,8 @@ impl Object {
         self.head().version
     }
 
-    /// The hash of metadata.uid, which decides about its shard: [`crate::model::fnv1a`]. It is stored, because the uid
-    /// is only in the compressed JSON.
+    /// The hash of metadata.uid ([`crate::model::fnv1a`]), which decides the shard of the object. The hash is stored,
+    /// because the uid itself is only in the compressed JSON.
     pub fn uid_hash(&self) -> u64 {
         self.head().uid_hash
     }
@@ -261,8 +273,8 @@ impl Object {
         }
     }
 
-    /// The values of a field, sorted. A single-valued field has exactly one, `""` if it is absent. None if the values
-    /// are unknown ([`Object::has_unknown`]).
+    /// The values of a field, sorted. A field that can have only one value has exactly one, `""` if it is absent. Empty
+    /// if the values are unknown ([`Object::has_unknown`]).
     pub fn values(&self, field: FieldIndex) -> impl Iterator<Item = &str> {
         let fields = match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields(),
@@ -277,8 +289,9 @@ impl Object {
             .map(|(_, value)| value)
     }
 
-    /// Whether the object has more labels or values than [`super::IndexLimits`] allows. It then has a table of them, so
-    /// [`Object::label`] and [`Object::has_value`] search instead of reading all.
+    /// Whether the object has more labels or values than [`super::IndexLimits`] allows. Such an object has a table of
+    /// its labels and values, so [`Object::label`] and [`Object::has_value`] use binary search instead of reading all
+    /// texts.
     pub fn has_many_texts(&self) -> bool {
         self.head().layout.label_keys == LabelKeys::Own
     }
@@ -296,7 +309,7 @@ impl Object {
 
     /// Whether the values of a field are unknown, because the object has too many or too long ones.
     pub fn has_unknown(&self, field: FieldIndex) -> bool {
-        // Such a field has this entry instead of its values.
+        // A field with unknown values has this entry instead of its values.
         self.has_value(field.unknown(), "")
     }
 
@@ -331,15 +344,17 @@ impl Object {
         }
     }
 
-    /// The hashes of the uids of its owners ([`crate::model::fnv1a`]), in order; `None` if it has too many.
+    /// The hashes of the uids of the owners ([`crate::model::fnv1a`]), sorted; `None` if the object has more than
+    /// [`MOST_OWNERS`].
     pub(super) fn owner_hashes(&self) -> Option<impl Iterator<Item = u64> + '_> {
         let mut bytes = self.owner_bytes();
         let number = read_number(&mut bytes).unwrap_or_default();
         (number != TOO_MANY_OWNERS).then(|| bytes.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)))
     }
 
-    /// The number of its owners that are indexed.
+    /// The number of owners that are indexed; 0 if the object has too many.
     pub(super) fn owner_count(&self) -> usize {
+        // The number before the hashes takes less than eight bytes.
         self.owner_bytes().len() / 8
     }
 
@@ -349,7 +364,8 @@ impl Object {
         &packed[..packed.len() - without_owners(packed).len()]
     }
 
-    /// Whether this object has the same owners, labels and field values as another one. Then no index changes.
+    /// Whether this object has the same owners, labels and field values as another one. Then a change from one to the
+    /// other changes no index.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
         self.owners_and_texts() == other.owners_and_texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
@@ -378,19 +394,20 @@ impl Object {
         self.head().plain_length as usize
     }
 
-    /// The length of the object in a format, in bytes; `None` unless the last [`Object::note_length`] was for this
-    /// format. Formats have numbers from 1 to 15, which the callers assign.
+    /// The length of the object in a format, in bytes, if the last [`Object::note_length`] was for this format;
+    /// otherwise `None`. Formats have numbers from 1 to 15, which the callers assign.
     pub fn noted_length(&self, format: u8) -> Option<usize> {
         self.head().lengths.noted(format).filter(|_| format != 0)
     }
 
-    /// Stores the length of the object in a format, in bytes, unless it is 8 MiB or more. Only the last length is
-    /// stored.
+    /// Stores the length of the object in a format, in bytes, unless it is 8 MiB or more. Only the length that was
+    /// noted last is kept.
     pub fn note_length(&self, format: u8, length: usize) {
         self.head().lengths.note(format, length);
     }
 
-    /// JSON as the source sent it; built-in kinds in list form (without kind and apiVersion).
+    /// The object as JSON, as the source sent it. Objects of built-in kinds are in the form of list items, without
+    /// `kind` and `apiVersion`.
     pub fn json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(self.length());
         self.write_json(&mut json);
@@ -400,7 +417,7 @@ impl Object {
     /// Appends the object as JSON; see [`Object::json`].
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.head().layout.dictionary {
-            // An object that compression would not make smaller is left as it is.
+            // JSON that compression would not make shorter is stored as it is, with its full length.
             Some(dictionary) if self.stored().len() < self.length() => {
                 dictionary.decompress(self.stored(), self.length(), out);
             }
@@ -419,7 +436,7 @@ impl Object {
         self.head().metadata_start as usize..self.head().metadata_end as usize
     }
 
-    /// Memory of the object without shared data, in bytes.
+    /// The memory of the object without the layout, which it shares with others, in bytes.
     pub fn held_bytes(&self) -> usize {
         // The allocation begins with the reference count and ends with the length.
         allocated(2 * size_of::<usize>() + size_of::<Head>() + self.packed().len())
@@ -451,8 +468,8 @@ fn short(length: usize) -> u32 {
     u32::try_from(length).expect("an object must be shorter than 4 GiB; `extract` checks it")
 }
 
-/// Packed bytes as a string. They were written from a `&str`, so they are UTF-8. The check costs some nanoseconds and
-/// avoids an unsafe block.
+/// Packed bytes as a string. They were written from a `&str`, so they are UTF-8. They are checked nevertheless, which
+/// takes some nanoseconds and avoids an unsafe block.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("packed texts must be UTF-8")
 }
@@ -472,7 +489,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Reads a varint and removes it from `bytes`; `None` if they end before it does.
+/// Reads a varint and removes it from `bytes`; `None` if `bytes` ends before the varint.
 fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     let mut number = 0;
     let mut shift = 0;
@@ -487,7 +504,7 @@ fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     }
 }
 
-/// Reads a length and the text after it, and removes both from `bytes`; `None` if they end before.
+/// Reads a length and the text after it, and removes both from `bytes`; `None` if `bytes` ends before the text.
 fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     #[cfg(test)]
     super::text_reads::record();
@@ -497,10 +514,10 @@ fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     Some(text(value))
 }
 
-/// Replaces the number of owners of an object that has too many.
+/// What is stored instead of the number of owners of an object that has more than [`MOST_OWNERS`].
 const TOO_MANY_OWNERS: usize = MOST_OWNERS + 1;
 
-/// Writes the owners of an object.
+/// Writes the number of owners of an object, and the hashes of their uids; or [`TOO_MANY_OWNERS`] alone.
 fn write_owners(owners: &OwnerHashes, out: &mut Vec<u8>) {
     match owners {
         OwnerHashes::TooMany => write_number(TOO_MANY_OWNERS as u64, out),
@@ -570,14 +587,15 @@ impl<'b> Iterator for Fields<'b> {
     }
 }
 
-/// The labels and field values of an object with keys of its own, for a binary search. It is packed as the number of
-/// labels, the number of entries, the offset of each entry, and the entries. An entry is a label or a value. Numbers
-/// and offsets have four bytes each, the lowest first.
+/// The labels and field values of an object that does not share its label keys, for a binary search. The table is
+/// packed as the number of labels, the number of entries, the offset of each entry, and the entries. An entry is a
+/// label with its key, or a field value. Numbers and offsets have four bytes each, the lowest first.
 struct Table<'o> {
-    /// The number of labels: the first entries.
+    /// The number of labels. The first entries are labels, the others are field values.
     labels: usize,
     /// Where each entry begins in `entries`.
-    places: &'o [[u8; 4]],
+    offsets: &'o [[u8; 4]],
+    /// The bytes of all entries.
     entries: &'o [u8],
 }
 
@@ -585,19 +603,19 @@ impl<'o> Table<'o> {
     /// Appends the table of a record, whose labels and values are sorted.
     fn write(record: &Record, out: &mut Vec<u8>) {
         let count = record.texts.labels().len() + record.texts.values().len();
-        let mut places: Vec<u32> = Vec::with_capacity(2 + count);
-        places.extend([short(record.texts.labels().len()), short(count)]);
+        let mut offsets: Vec<u32> = Vec::with_capacity(2 + count);
+        offsets.extend([short(record.texts.labels().len()), short(count)]);
         let mut entries = Vec::new();
         for (key, value) in record.texts.labels() {
-            places.push(short(entries.len()));
+            offsets.push(short(entries.len()));
             write_text(key, &mut entries);
             write_text(value, &mut entries);
         }
         for (field, value) in record.texts.values() {
-            places.push(short(entries.len()));
+            offsets.push(short(entries.len()));
             write_field(field, value, &mut entries);
         }
-        places.into_iter().for_each(|place| out.extend_from_slice(&place.to_le_bytes()));
+        offsets.into_iter().for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
         out.extend_from_slice(&entries);
     }
 
@@ -606,16 +624,16 @@ impl<'o> Table<'o> {
         let numbers = texts.as_chunks::<4>().0;
         let number = |index: usize| numbers.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
         let (labels, count) = (number(0), number(1));
-        let places = numbers.get(2..2 + count).unwrap_or_default();
-        Table { labels, places, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
+        let offsets = numbers.get(2..2 + count).unwrap_or_default();
+        Table { labels, offsets, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
     }
 
     /// The bytes of the entries from this one on; empty after the last one.
     fn entry(&self, index: usize) -> &'o [u8] {
-        self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
+        self.offsets.get(index).map_or(&[], |offset| &self.entries[u32::from_le_bytes(*offset) as usize..])
     }
 
-    /// The values from an entry on. The entry must come after the labels.
+    /// The field values from the entry with this index on. The entry must come after the labels.
     fn from(&self, index: usize) -> Fields<'o> {
         Fields(self.entry(index))
     }
@@ -632,10 +650,10 @@ impl<'o> Table<'o> {
         read_text(&mut entry)
     }
 
-    /// The index of the first entry with this field and value, or with a higher one. The number of entries if there is
-    /// none.
+    /// The index of the first entry with this field and value, or with a higher field or value. The number of entries
+    /// if there is none.
     fn first_at_or_above(&self, field: FieldIndex, value: &str) -> usize {
-        first_of(self.labels..self.places.len(), |index| {
+        first_of(self.labels..self.offsets.len(), |index| {
             self.from(index).next().is_some_and(|other| other < (field, value))
         })
     }

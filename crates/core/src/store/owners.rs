@@ -1,8 +1,9 @@
 //! The index of owners: the objects that name a uid in `metadata.ownerReferences`.
 //!
-//! Every store has it. It is not a field: no selector uses it, and OpenAPI does not show it. An entry is the hash of a
-//! uid, the same as [`Object::uid_hash`] of the owner. Its text would take three times as much memory, and readers of
-//! dependents read the objects anyway. So they test each candidate, because two uids can have the same hash.
+//! Every store has this index. It is not a field: no selector uses it, and OpenAPI does not show it. An entry is the
+//! hash of a uid, the same as [`Object::uid_hash`] of the owner. The text of the uid would take three times as much
+//! memory, and readers of dependents read the objects in any case. They test each candidate, because two uids can have
+//! the same hash.
 
 use std::sync::Arc;
 
@@ -11,17 +12,18 @@ use super::heap::shared;
 use super::object::Object;
 use super::slots::SlotSet;
 
-/// The slots of a store by the owners of their objects. Cloning shares it.
+/// The slots of a store by the owners of their objects. Clones share the data until one of them is changed.
 #[derive(Clone, Debug, Default)]
 pub struct OwnerIndex {
+    /// The slots by the hashes of the uids of owners.
     hashes: HashIndex,
     /// The slots of objects with too many owners to be indexed.
     unindexed: Arc<SlotSet>,
 }
 
 impl OwnerIndex {
-    /// The slots of the objects that have an owner with this hash of its uid. Callers must test the objects, because the
-    /// uid can be another one. Those of [`OwnerIndex::unindexed`] are missing.
+    /// The slots of the objects that have an owner whose uid has this hash. Callers must test the objects, because the
+    /// owner can have another uid with the same hash. Objects in [`OwnerIndex::unindexed`] are missing.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.hashes.slots(hash, hash)
     }
@@ -37,7 +39,7 @@ impl OwnerIndex {
         self.hashes.is_empty() && self.unindexed.is_empty()
     }
 
-    /// The number of pairs of an object and an owner.
+    /// The number of pairs of an object and an owner, without the objects in [`OwnerIndex::unindexed`].
     pub fn len(&self) -> usize {
         self.hashes.len()
     }

@@ -1,9 +1,9 @@
-//! Posting lists: (field or label, value) to slots.
+//! Posting lists: from a field or label and a value to the slots of the objects that have the value.
 //!
 //! The values of an attribute are in order, so that existence, sets and ranges are evaluated without a scan of objects.
 //! A change touches only the values that differ between the object before and after; most updates touch none. Objects
-//! that are not completely indexed are in sets of their own: see `indexed`. `slots` implements the sets, `terms` the
-//! dictionaries of values, and `labels` those of all label keys.
+//! that are not completely indexed are in separate sets: see `indexed`. `slots` implements the sets, `terms` the
+//! dictionaries of values, and `labels` the dictionaries of labels.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -27,24 +27,28 @@ pub use super::terms::Posting;
 /// All posting lists of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Postings {
+    /// How many labels and values of an object are indexed.
     pub(super) limits: IndexLimits,
+    /// The slots of each namespace.
     namespaces: Terms,
-    /// Slots that have a namespace.
+    /// The slots of objects that have a namespace.
     namespaced: Arc<SlotSet>,
     /// The values of each field. Fields in `integers` have the keys of [`integer::sort_key`] instead.
     fields: OrdMap<FieldIndex, Terms>,
-    /// The fields whose values are integers, in order.
+    /// The fields whose values are integers, sorted.
     pub(super) integers: Arc<[FieldIndex]>,
+    /// The slots of each value of each label.
     labels: LabelIndex,
+    /// The slots by the owners of their objects.
     owners: OwnerIndex,
     /// For each part of objects, the slots of the objects whose part is not indexed.
     incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }
 
-/// The attribute of an index.
+/// What an index is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attribute {
-    /// A field of the plan.
+    /// A field of the resource.
     Field(FieldIndex),
     /// All labels.
     Labels,
@@ -61,9 +65,9 @@ pub enum Attribute {
 pub struct AttributeUsage {
     /// The attribute.
     pub attribute: Attribute,
-    /// Different values; of labels, different pairs of key and value.
+    /// The number of different values; for labels, of different pairs of key and value.
     pub values: u64,
-    /// Bytes in memory.
+    /// The memory of the index, in bytes.
     pub bytes: u64,
 }
 
@@ -83,12 +87,13 @@ impl Postings {
         self.namespaces.iter()
     }
 
-    /// The slots that have a namespace.
+    /// The slots of objects that have a namespace.
     pub fn namespaced(&self) -> &SlotSet {
         &self.namespaced
     }
 
-    /// The slots with this value of a field; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
+    /// The slots of the objects with this value of a field; `None` if there are none. Objects in
+    /// [`Postings::incomplete`] are missing.
     pub fn field(&self, field: FieldIndex, value: &str) -> Option<Posting<'_>> {
         self.fields.get(&field)?.get(&self.key_of(field, value))
     }
@@ -101,8 +106,9 @@ impl Postings {
         terms.map(move |(key, posting)| (if is_integer { integer::value_of(key) } else { key.into() }, posting))
     }
 
-    /// The keys of the values of a field ([`Postings::key_of`]) with their slots, in order: from the key `from` on, or
-    /// backwards from it. `None`: all. Objects in [`Postings::incomplete`] are missing.
+    /// The keys of the values of a field ([`Postings::key_of`]) with their slots, in ascending order from the key
+    /// `from` on. With `is_backwards`, in descending order from `from` on. If `from` is `None`, all keys. Objects in
+    /// [`Postings::incomplete`] are missing.
     pub fn field_keys<'p>(
         &'p self,
         field: FieldIndex,
@@ -121,8 +127,8 @@ impl Postings {
         in_order(Some(&self.namespaces), from, is_backwards)
     }
 
-    /// The slots of each integer of a range that is a value of an integer field. None for other fields. Objects in
-    /// [`Postings::incomplete`] are missing.
+    /// The slots of each value of an integer field that is in a range. Empty for a field that is not an integer field.
+    /// Objects in [`Postings::incomplete`] are missing.
     pub fn field_integers(
         &self,
         field: FieldIndex,
@@ -137,15 +143,15 @@ impl Postings {
         })
     }
 
-    /// The slots of each value of a field that begins with a prefix. A value without the prefix, of which integer fields
-    /// have some here, returns `None`. Objects in [`Postings::incomplete`] are missing.
+    /// The slots of each value of a field that begins with a prefix. For an integer field, the iterator walks over all
+    /// values, and has `None` for each value without the prefix. Objects in [`Postings::incomplete`] are missing.
     pub fn field_with_prefix<'p>(
         &'p self,
         field: FieldIndex,
         prefix: &'p str,
     ) -> Box<dyn Iterator<Item = Option<Posting<'p>>> + Send + 'p> {
         if self.is_integer(field) {
-            // Keys of integers are not in the order of their texts.
+            // The keys of integers are not in the order of the texts, so values with a prefix are not together.
             let values = self.field_values(field);
             return Box::new(values.map(move |(value, posting)| value.starts_with(prefix).then_some(posting)));
         }
@@ -158,7 +164,7 @@ impl Postings {
         self.namespaces.with_prefix(prefix)
     }
 
-    /// Whether a field has the keys of integers.
+    /// Whether the index of a field has the keys of [`integer::sort_key`] instead of the values.
     pub fn is_integer(&self, field: FieldIndex) -> bool {
         self.integers.binary_search(&field).is_ok()
     }
@@ -173,12 +179,14 @@ impl Postings {
         self.fields.get(&field).map_or(0, Terms::len)
     }
 
-    /// The slots with this value of a label; `None` if there are none. Objects in [`Postings::incomplete`] are missing.
+    /// The slots of the objects with this value of a label; `None` if there are none. Objects in
+    /// [`Postings::incomplete`] are missing.
     pub fn label(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         self.labels.posting(key, value)
     }
 
-    /// Lists whose union is the slots with a label. Objects in [`Postings::incomplete`] are missing.
+    /// Posting lists whose union has the slots of all objects with a label. Objects in [`Postings::incomplete`] are
+    /// missing.
     pub fn labelled(&self, key: &str) -> Vec<Posting<'_>> {
         self.labels.present(key)
     }
@@ -199,7 +207,7 @@ impl Postings {
         self.incomplete.get(&part).map(|slots| &**slots)
     }
 
-    /// Number of values and memory of each index that is not empty.
+    /// The number of values and the memory of each index that is not empty.
     pub fn usage(&self) -> Vec<AttributeUsage> {
         let set = |slots: &SlotSet| shared::<SlotSet>() + slots.held_bytes();
         let mut usage: BTreeMap<Attribute, (usize, usize)> = BTreeMap::new();
@@ -239,7 +247,8 @@ impl Postings {
     pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
         match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => return,
-            // The key of a slot's object does not change.
+            // The key of the object in a slot does not change, so the namespace is indexed only for new and removed
+            // objects.
             (None, Some(object)) if !object.namespace().is_empty() => {
                 Arc::make_mut(&mut self.namespaced).insert(slot);
                 self.namespaces.insert(object.namespace(), slot);
@@ -276,7 +285,7 @@ impl Postings {
         }
     }
 
-    /// Marks whether a part of an object is missing in the index.
+    /// Records whether a part of the object in a slot is missing in the index.
     fn mark(&mut self, part: IndexedPart, slot: u32, is_incomplete: bool) {
         if is_incomplete {
             Arc::make_mut(self.incomplete.entry(part).or_default()).insert(slot);
@@ -290,7 +299,8 @@ impl Postings {
     }
 }
 
-/// The terms of a dictionary from the key `from` on, or backwards from it. `None`: all.
+/// The terms of a dictionary in ascending order from the key `from` on. With `is_backwards`, in descending order from
+/// `from` on. If `from` is `None`, all terms. Empty without a dictionary.
 fn in_order<'p>(
     terms: Option<&'p Terms>,
     from: Option<&str>,
@@ -303,7 +313,8 @@ fn in_order<'p>(
     }
 }
 
-/// Calls `visit` for each element that only one of two sorted lists has. The flag is true for elements of `after`.
+/// Calls `visit` for each element that only one of two sorted lists has. The flag of `visit` is true for elements that
+/// only `after` has, and false for elements that only `before` has.
 fn differences<T: Ord>(before: &[T], after: &[T], mut visit: impl FnMut(&T, bool)) {
     let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
     loop {

@@ -1,4 +1,5 @@
-//! The slots of a store in the order of the hashes of their objects' metadata.uid, so that a shard costs only its share.
+//! The slots of a store in the order of the hashes of their objects' metadata.uid. With it, a list of a shard reads
+//! only the objects of the shard.
 //!
 //! Few stores are read in shards, so the index is built on demand. The first reader that needs it builds it in turns,
 //! and sets it in its snapshot. From then on the writer maintains it; a writer that changes the store meanwhile builds
@@ -19,21 +20,22 @@ pub type ShardIndex = HashIndex;
 /// The index of one state of a store, if it has one. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shards {
-    /// Empty until a reader of this state or the writer has built it.
+    /// The index; not set until a reader of this state or the writer has built it.
     index: Arc<OnceLock<ShardIndex>>,
-    /// Whether a reader builds the index; of all states of the store.
+    /// Whether a reader has the permit to build the index. All states of the store share this flag.
     wanted: Arc<AtomicBool>,
 }
 
-/// The permit to build the index of a store. When it is dropped, with or without an index, a reader of a state without
-/// one can get the next permit.
+/// The permit to build the index of a store. When it is dropped, whether the index was set or not, a reader of a state
+/// without an index can get the next permit.
 #[derive(Debug)]
 pub struct IndexPermit(Shards);
 
 impl IndexPermit {
-    /// Sets the index, which must have all objects of the state from which the permit is.
+    /// Sets the index, which must have all objects of the state that returned the permit.
     pub fn set(self, index: ShardIndex) {
-        // The writer replaces the place of an index before it changes the state, so this one is still of that state.
+        // Before the writer changes the state, it replaces the `OnceLock` of its own state. So this one is still of the
+        // state that returned the permit.
         let _ = self.0.index.set(index);
     }
 }
@@ -50,8 +52,8 @@ impl Shards {
         self.index.get()
     }
 
-    /// Asks for the index, which a writer then builds at its next change. Returns the permit to build it for this state;
-    /// `None` while another reader has the permit.
+    /// Requests the index. Returns the permit to build it for this state; `None` while another reader has the permit.
+    /// If the writer changes the store before the index is set, the writer builds it.
     pub(super) fn want(&self) -> Option<IndexPermit> {
         let is_first = !self.wanted.swap(true, Ordering::AcqRel);
         is_first.then(|| IndexPermit(self.clone()))
@@ -80,8 +82,9 @@ impl Shards {
         true
     }
 
-    /// The index, for a change. It is no longer shared with snapshots, so that no reader can set the index of an earlier
-    /// state here. `None` if no reader wants it.
+    /// The index, for a change by the writer. After this call, its `OnceLock` is not shared with snapshots, so that no
+    /// reader can set the index of an earlier state here. `None` if there is no index and no reader wants one.
+    /// `objects` is the state from which a missing index is built.
     fn own_index<'o>(&mut self, objects: impl Iterator<Item = Option<&'o Object>>) -> Option<&mut ShardIndex> {
         if Arc::get_mut(&mut self.index).is_none() {
             let own = self.index.get().cloned().map_or_else(OnceLock::new, OnceLock::from);

@@ -1,8 +1,9 @@
-//! Ranges of hashes as aligned blocks, so that a hash finds the ranges around it with a fixed number of lookups.
+//! Ranges of hashes as aligned blocks. With them, the ranges around a hash are found with a fixed number of lookups.
 //!
 //! A block has all hashes with the same first bits. A range is stored as the largest blocks that cover it, as a segment
 //! tree would have them. Only the first [`MOST_BITS`] bits are compared, and fewer for a shard of very many ranges. So
-//! blocks can be wider than the range, which costs needless decisions only. They are never narrower.
+//! the blocks can cover more hashes than the range. This only causes needless calls of `transition`. The blocks always
+//! cover the whole range.
 
 use crate::selector::HashRange;
 
@@ -15,7 +16,8 @@ const MOST_BLOCKS: usize = 64;
 /// The block that has all hashes.
 const ROOT: u32 = 1;
 
-/// A block: a one, followed by the first bits of its hashes.
+/// A block: a bit that is one, followed by the first bits of its hashes. So `block >> 1` is the block of twice the size
+/// around it.
 type Block = u32;
 
 /// The key of a block in a map whose hasher does not mix bits. Different blocks have different keys, because the factor
@@ -24,13 +26,13 @@ fn map_key(block: Block) -> u64 {
     u64::from(block).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The keys of the blocks around a hash, from the narrowest to all hashes.
+/// The map keys of all blocks that have a hash, from the narrowest block to the block of all hashes.
 pub(super) fn around(hash: u64) -> impl Iterator<Item = u64> {
     let narrowest = (ROOT << MOST_BITS) | (hash >> (u64::BITS - MOST_BITS)) as u32;
     (0..=MOST_BITS).map(move |bits| map_key(narrowest >> bits))
 }
 
-/// The keys of blocks that cover these ranges, which are in order: at most [`MOST_BLOCKS`].
+/// The map keys of at most [`MOST_BLOCKS`] blocks that cover these ranges. The ranges must be sorted.
 pub(super) fn covering(ranges: &[HashRange]) -> Box<[u64]> {
     for bits in (1..=MOST_BITS).rev() {
         if let Some(blocks) = blocks_of_bits(ranges, bits) {
@@ -40,16 +42,18 @@ pub(super) fn covering(ranges: &[HashRange]) -> Box<[u64]> {
     [map_key(ROOT)].into()
 }
 
-/// The largest blocks that cover the ranges, of at most this many bits. `None` if they are more than [`MOST_BLOCKS`].
+/// The largest blocks that cover the ranges, where blocks have at most this many first bits. `None` if these are more
+/// than [`MOST_BLOCKS`] blocks.
 fn blocks_of_bits(ranges: &[HashRange], bits: u32) -> Option<Vec<Block>> {
     let mut blocks = Vec::new();
     let first_bits = |hash: u64| (ROOT << bits) | (hash >> (u64::BITS - bits)) as u32;
     let mut ranges = ranges.iter().map(|range| (first_bits(range.first), first_bits(range.last))).peekable();
     while let Some((mut first, mut last)) = ranges.next() {
-        // Ranges that are apart can share blocks.
+        // Ranges that do not overlap can still be in the same or adjacent narrowest blocks.
         while let Some((_, end)) = ranges.next_if(|(start, _)| *start <= last + 1) {
             last = last.max(end);
         }
+        // Each pass handles blocks of one size, and the next pass handles blocks of twice the size.
         loop {
             if first == last {
                 blocks.push(first);

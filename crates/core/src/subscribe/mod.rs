@@ -1,7 +1,7 @@
 //! The event of a change for one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
 //!
-//! [`transition`] decides; [`subscription_index`] finds the subscriptions that a change may concern;
-//! `hash_ranges` finds those of shards.
+//! [`transition`] decides which event a change is for one selection. [`subscription_index`] finds the subscriptions
+//! that a change may concern, and `hash_ranges` the subscriptions of shards among them.
 
 mod hash_ranges;
 pub mod subscription_index;
@@ -13,24 +13,25 @@ use std::convert::Infallible;
 use crate::query::Selects;
 use crate::store::{Change, Object};
 
-/// An event as one watcher sees it.
+/// A change of an object as one watch with its selection sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
     /// The object entered the selection.
     Added(Object),
     /// The object stayed in the selection.
     Modified(Object),
-    /// It left the selection or was deleted: the previous object, to be sent with the version of the change.
+    /// The object left the selection or was deleted. The value is the object before the change, which must be sent with
+    /// the version of the change.
     Deleted(Object),
 }
 
 impl Transition {
-    /// The transition with the object that `make` returns; `None` if `make` returns none.
-    pub fn map(self, make: impl FnOnce(Object) -> Option<Object>) -> Option<Transition> {
+    /// The same transition with the object that `convert` returns; `None` if `convert` returns `None`.
+    pub fn map(self, convert: impl FnOnce(Object) -> Option<Object>) -> Option<Transition> {
         match self {
-            Transition::Added(object) => make(object).map(Transition::Added),
-            Transition::Modified(object) => make(object).map(Transition::Modified),
-            Transition::Deleted(object) => make(object).map(Transition::Deleted),
+            Transition::Added(object) => convert(object).map(Transition::Added),
+            Transition::Modified(object) => convert(object).map(Transition::Modified),
+            Transition::Deleted(object) => convert(object).map(Transition::Deleted),
         }
     }
 }

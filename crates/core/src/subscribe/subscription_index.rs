@@ -1,11 +1,11 @@
-//! Finds the subscriptions that a change may concern, so that a change costs only those.
+//! Finds the subscriptions that a change may concern, so that the cost of a change does not depend on the others.
 //!
 //! Each subscription is stored under one key: the narrowest property that every object of its selection has. Examples
 //! are a name, the value of a field or its prefix, a range of integers, one of a few values of a label, or a range of
-//! hashes. A change looks up the properties of its object before and after. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection
-//! that only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a
-//! collision costs one more decision. The registry wakes the watches and tracks which changes they have not yet
-//! received.
+//! hashes. The properties of an object before and after a change are looked up. The subscriptions found are candidates,
+//! and [`super::transition`] decides for each. A selection that only excludes has no key, so its subscription is a
+//! candidate for every change. The index stores only hashes of texts; a collision costs one more decision. The registry
+//! wakes the watches, and tracks which changes they have not yet received.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -24,20 +24,22 @@ pub type SubscriptionId = u32;
 /// is about a label, it is stored by the key of the label.
 const MOST_VALUES: usize = 64;
 
-/// Prefixes are stored by their first bytes, at most so many. A change looks up each shorter prefix of its values, so
-/// this bounds its cost. A longer prefix costs needless decisions only.
+/// The maximum number of first bytes by which a prefix is stored. For a change, each beginning of a value up to this
+/// length is looked up, so this bounds the cost of a change. A longer prefix only causes needless decisions.
 const LONGEST_PREFIX: usize = 16;
 
-/// Subscriptions by the hash of one text. A collision of hashes costs one needless decision.
+/// Subscriptions by the hash of a text, or by the key of a block of hashes. A collision costs one needless decision.
 type ByHash = HashMap<u64, Subscribers, BuildHasherDefault<Hashed>>;
 
 /// The subscriptions of one entry of the index.
 ///
-/// Most entries have one or a few, for which a list is smallest. Those with many are sets: thousands of watches of one
-/// entry can end together, and searching a list for each of them would be quadratic.
+/// Most entries have one or a few subscriptions, for which a list is smallest. Entries with many are sets: thousands of
+/// watches of one entry can end together, and searching a list for each of them would take quadratic time.
 #[derive(Debug)]
 enum Subscribers {
+    /// At most [`MOST_FEW`] subscriptions.
     Few(Vec<SubscriptionId>),
+    /// A list that had more than [`MOST_FEW`] subscriptions at some time.
     Many(BTreeSet<SubscriptionId>),
 }
 
@@ -51,11 +53,11 @@ impl Default for Subscribers {
 }
 
 impl Subscribers {
-    /// Adds a subscription that is not in the list, and turns a list that is full into a set.
+    /// Adds a subscription that is not in the entry. A list that is full becomes a set.
     fn insert(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) if list.len() < MOST_FEW => {
-                // Capacity for exactly one at first: most lists never have a second one.
+                // The first subscription gets capacity for exactly one, because most lists have no second subscription.
                 list.reserve_exact(usize::from(list.is_empty()));
                 list.push(id);
             }
@@ -64,12 +66,12 @@ impl Subscribers {
         }
     }
 
-    /// Removes a subscription, if it is in the list. A set remains a set until it is empty.
+    /// Removes a subscription, if the entry has it. A set remains a set until it is empty.
     fn remove(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) => {
-                if let Some(place) = list.iter().position(|other| *other == id) {
-                    list.swap_remove(place);
+                if let Some(index) = list.iter().position(|other| *other == id) {
+                    list.swap_remove(index);
                 }
             }
             Subscribers::Many(set) => {
@@ -81,6 +83,7 @@ impl Subscribers {
         }
     }
 
+    /// The number of subscriptions.
     fn len(&self) -> usize {
         match self {
             Subscribers::Few(list) => list.len(),
@@ -88,17 +91,19 @@ impl Subscribers {
         }
     }
 
+    /// Whether the entry has no subscriptions.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The subscriptions that one change may concern, each once: an object can have many of the values that one
-/// subscription is stored under.
+/// The subscriptions that one change may concern. Each occurs once, although an object can have many of the values
+/// under which one subscription is stored.
 #[derive(Debug, Default)]
 pub struct Candidates {
+    /// The subscriptions, in the order in which they were added.
     ids: Vec<SubscriptionId>,
-    /// A set of the subscriptions in `ids`, as a bit for each number.
+    /// The set of the subscriptions in `ids`: the bit with the number of a subscription is set.
     seen: Vec<u64>,
 }
 
@@ -111,7 +116,7 @@ impl Candidates {
     /// Removes all candidates.
     pub fn clear(&mut self) {
         for id in self.ids.drain(..) {
-            // All numbers of this word are removed, so the whole word can be cleared.
+            // All subscriptions with a bit in this word are removed, so the whole word can be cleared.
             self.seen[id as usize / 64] = 0;
         }
     }
@@ -128,7 +133,7 @@ impl Candidates {
         }
     }
 
-    /// Adds all subscribers of a list.
+    /// Adds all subscriptions of an entry, unless they are candidates already.
     fn extend(&mut self, subscribers: &Subscribers) {
         match subscribers {
             Subscribers::Few(list) => list.iter().for_each(|id| self.add(*id)),
@@ -156,39 +161,43 @@ impl Hasher for Hashed {
     }
 }
 
-/// The entries in which a subscription is stored: [`SubscriptionIndex::remove`] needs them.
+/// The entries of the index in which a subscription is stored. [`SubscriptionIndex::remove`] needs them.
 #[derive(Debug)]
 pub struct StoredKeys {
     map: Map,
-    /// The hashes under which the subscription is stored in that map. Empty if this part of the index is a single list.
+    /// The keys of the entries in that map: hashes of texts, or keys of blocks. Empty if the part of the index is a
+    /// single entry.
     texts: Box<[u64]>,
     /// Whether it is also in [`SubscriptionIndex::unknown`].
     takes_unknown: bool,
 }
 
-/// A part of [`SubscriptionIndex`], in which a subscription is stored.
+/// The part of [`SubscriptionIndex`] in which a subscription is stored. A label is identified by the hash of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Map {
+    /// Names.
     Names,
-    /// Names by their beginnings.
+    /// Beginnings of names.
     NamePrefixes,
+    /// Values of a field.
     Field(FieldIndex),
-    /// The values of a field by their beginnings.
+    /// Beginnings of values of a field.
     FieldPrefixes(FieldIndex),
-    /// The integers of a field by ranges.
+    /// Blocks of the integers of a field.
     FieldIntegers(FieldIndex),
-    /// The list of a field with any value.
+    /// The entry of subscriptions that need any value of a field.
     FieldPresent(FieldIndex),
-    /// The values of a label, by the hash of its key.
+    /// Values of a label.
     Label(u64),
-    /// The list of a label with any value, by the hash of its key.
+    /// The entry of subscriptions that need any value of a label.
     LabelPresent(u64),
+    /// Namespaces.
     Namespaces,
-    /// Blocks of hashes, by what is hashed.
+    /// Blocks of the hashes of this key.
     Shards(ShardKey),
-    /// None: the selection is always empty.
+    /// The subscription is not stored, because its selection is always empty.
     Nowhere,
-    /// The list of subscriptions that are candidates for every change.
+    /// The entry of subscriptions that are candidates for every change.
     Rest,
 }
 
@@ -199,23 +208,28 @@ impl StoredKeys {
     }
 }
 
-/// Approximate memory of one text of one subscription: its hash here, its entry in a half-empty map, and an allocation.
+/// The approximate memory, in bytes, of one key of one subscription. It consists of the hash in [`StoredKeys`], an
+/// entry in a map that is half empty, and the allocation of the entry.
 const PLACE_BYTES: usize = 104;
 
-/// The index of subscriptions; see the module.
+/// The index of subscriptions. Each subscription is in one of the parts.
 #[derive(Debug, Default)]
 pub struct SubscriptionIndex {
+    /// Hashes texts with a random key, so that clients cannot choose texts with the same hash.
     hasher: RandomState,
+    /// Subscriptions by the hash of a name.
     names: ByHash,
     /// Subscriptions by the hash of the beginning of a name.
     name_prefixes: ByHash,
+    /// Subscriptions by a field, sorted by field.
     fields: Vec<(FieldIndex, FieldSubscribers)>,
     /// Subscriptions by the hash of the label key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
+    /// Subscriptions by the hash of a namespace.
     namespaces: ByHash,
     /// Subscriptions of shards of uids, by blocks of hashes: see `hash_ranges`.
     uid_shards: ByHash,
-    /// The same for shards of namespaces.
+    /// Subscriptions of shards of namespaces, by blocks of hashes.
     namespace_shards: ByHash,
     /// Subscriptions that are candidates for every change.
     rest: Subscribers,
@@ -227,16 +241,18 @@ pub struct SubscriptionIndex {
 /// Subscriptions that need a value of a field.
 #[derive(Debug, Default)]
 struct FieldSubscribers {
+    /// Subscriptions by the hash of a value.
     values: ByHash,
-    /// By the hash of the beginning of a value.
+    /// Subscriptions by the hash of the beginning of a value.
     prefixes: ByHash,
-    /// Blocks of integers: see [`block_of_integer`].
+    /// Subscriptions by blocks of integers: see [`block_of_integer`].
     integers: ByHash,
     /// Subscriptions that need any value.
     present: Subscribers,
 }
 
 impl FieldSubscribers {
+    /// Whether there are no subscriptions.
     fn is_empty(&self) -> bool {
         self.values.is_empty() && self.prefixes.is_empty() && self.integers.is_empty() && self.present.is_empty()
     }
@@ -245,24 +261,34 @@ impl FieldSubscribers {
 /// Subscriptions that need a label.
 #[derive(Debug, Default)]
 struct Label {
+    /// Subscriptions by the hash of a value.
     values: ByHash,
     /// Subscriptions that need the label with any value.
     present: Subscribers,
 }
 
-/// The property of a selection by which it is stored, with its values.
+/// The property of a selection by which it is stored: every selected object has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexKey<'a> {
+    /// One of these names.
     Names(&'a [String]),
+    /// A name with this prefix.
     NamePrefix(&'a str),
+    /// One of these values of the field.
     Fields(FieldIndex, &'a [String]),
+    /// A value of the field with this prefix.
     FieldPrefix(FieldIndex, &'a str),
-    /// The first and the last integer.
+    /// A value of the field that is an integer from the first to the last one.
     FieldIntegers(FieldIndex, i64, i64),
+    /// Any value of the field.
     FieldPresent(FieldIndex),
+    /// One of these values of the label with this key.
     Labels(&'a str, &'a [String]),
+    /// Any value of the label with this key.
     LabelPresent(&'a str),
+    /// One of these namespaces.
     Namespaces(&'a [String]),
+    /// A hash in this shard.
     Shard(&'a Shard),
     /// The selection is always empty.
     Nowhere,
@@ -271,8 +297,7 @@ enum IndexKey<'a> {
 }
 
 impl<'a> IndexKey<'a> {
-    /// The narrowest key of a selection: a name, then a field, then a label, whose values tend to be fewer, then the
-    /// namespace.
+    /// The narrowest key of a selection by [`IndexKey::breadth`], among its requirements that are not negative.
     fn narrowest(selection: &'a Selection) -> IndexKey<'a> {
         let mut best = match &selection.namespace {
             Some(namespace) => IndexKey::Namespaces(std::slice::from_ref(namespace)),
@@ -289,7 +314,7 @@ impl<'a> IndexKey<'a> {
             if term.operator.is_negative() {
                 continue;
             }
-            let found = match (term.operator.values(), term.field) {
+            let key = match (term.operator.values(), term.field) {
                 (TestedValues::Listed(values), _) if values.len() > MOST_VALUES => continue,
                 (TestedValues::Listed(values), FieldRef::Name) => IndexKey::Names(values),
                 (TestedValues::Listed(values), FieldRef::Field(index)) => IndexKey::Fields(index, values),
@@ -302,13 +327,13 @@ impl<'a> IndexKey<'a> {
                 (TestedValues::Any, FieldRef::Field(index)) => IndexKey::FieldPresent(index),
                 (_, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty) => continue,
             };
-            best = best.narrower(found);
+            best = best.narrower(key);
         }
         for requirement in &selection.labels.requirements {
             if requirement.operator.is_negative() {
                 continue;
             }
-            let found = match requirement.operator.values() {
+            let key = match requirement.operator.values() {
                 TestedValues::Listed(values) if values.len() <= MOST_VALUES => {
                     IndexKey::Labels(&requirement.key, values)
                 }
@@ -317,7 +342,7 @@ impl<'a> IndexKey<'a> {
                 | TestedValues::Integers(_)
                 | TestedValues::WithPrefix(_) => IndexKey::LabelPresent(&requirement.key),
             };
-            best = best.narrower(found);
+            best = best.narrower(key);
         }
         match &selection.shard {
             Some(shard) => best.narrower(IndexKey::Shard(shard)),
@@ -325,7 +350,7 @@ impl<'a> IndexKey<'a> {
         }
     }
 
-    /// The key that fewer changes match.
+    /// The key of the two that fewer changes match, by [`IndexKey::breadth`]; `self` if both are equal.
     fn narrower(self, other: IndexKey<'a>) -> IndexKey<'a> {
         if other.breadth() < self.breadth() { other } else { self }
     }
@@ -337,11 +362,12 @@ impl<'a> IndexKey<'a> {
             IndexKey::Nowhere => 0,
             IndexKey::Names(names) => names.len(),
             IndexKey::NamePrefix(_) | IndexKey::FieldPrefix(..) => MOST_VALUES + 2,
-            // Most objects lack the field, which reads as empty: a broad key.
+            // An absent value is the empty one, and most objects can lack the field. So this is a broad key.
             IndexKey::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
             IndexKey::Fields(_, values) => 1 + values.len(),
             IndexKey::Labels(_, values) => 2 + values.len(),
-            // Each of many watches that divide a namespace or a label gets its share.
+            // A narrow shard comes before a namespace and a label with any value: many watches may divide the objects
+            // of one namespace or label by shards.
             IndexKey::Shard(shard) if is_narrow(shard) => MOST_VALUES + 3,
             IndexKey::FieldIntegers(..) => MOST_VALUES + 3,
             IndexKey::LabelPresent(_) | IndexKey::FieldPresent(_) => MOST_VALUES + 4,
@@ -359,8 +385,8 @@ fn is_narrow(shard: &Shard) -> bool {
 }
 
 impl SubscriptionIndex {
-    /// Adds a subscription, and returns its entries, which [`SubscriptionIndex::remove`] needs. After that call, the
-    /// number can be used again.
+    /// Adds a subscription, and returns its entries, which [`SubscriptionIndex::remove`] needs. The number `id` must
+    /// not be in use; after `remove`, it can be used again.
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
         let stored = self.keys_of(&selection.with_requirements_of_cel(), selection.cel.is_some());
         if stored.takes_unknown {
@@ -370,7 +396,7 @@ impl SubscriptionIndex {
         stored
     }
 
-    /// Removes a subscription from the lists that it is in.
+    /// Removes a subscription from the entries in which it is stored.
     pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
         if stored.takes_unknown {
             self.unknown.remove(id);
@@ -379,6 +405,7 @@ impl SubscriptionIndex {
         self.sweep(stored);
     }
 
+    /// The hash of a text in this index.
     fn hash(&self, text: &str) -> u64 {
         self.hasher.hash_one(text)
     }
@@ -411,7 +438,7 @@ impl SubscriptionIndex {
         StoredKeys { map, texts, takes_unknown }
     }
 
-    /// Applies `change` to each list in which a subscription is stored. Creates missing lists.
+    /// Applies `change` to each entry in which a subscription is stored. Creates missing entries.
     fn change_lists(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
         let by_hash = match stored.map {
             Map::Nowhere => return,
@@ -433,17 +460,18 @@ impl SubscriptionIndex {
 
     /// The maps of a field, which are created if needed.
     fn field(&mut self, index: FieldIndex) -> &mut FieldSubscribers {
-        let place = match self.fields.binary_search_by_key(&index, |(other, _)| *other) {
-            Ok(place) => place,
-            Err(place) => {
-                self.fields.insert(place, (index, FieldSubscribers::default()));
-                place
+        let position = match self.fields.binary_search_by_key(&index, |(other, _)| *other) {
+            Ok(position) => position,
+            Err(position) => {
+                self.fields.insert(position, (index, FieldSubscribers::default()));
+                position
             }
         };
-        &mut self.fields[place].1
+        &mut self.fields[position].1
     }
 
-    /// Removes those of these entries that have no subscriptions any more: the number of different values has no bound.
+    /// Removes the entries in `stored` that have no subscriptions any more. Otherwise the index would grow without a
+    /// bound, because the number of different values has none.
     fn sweep(&mut self, stored: &StoredKeys) {
         let sweep = |map: &mut ByHash| {
             for text in &stored.texts {
@@ -479,44 +507,44 @@ impl SubscriptionIndex {
         }
     }
 
-    /// Adds to `touched` the subscriptions that a change may concern.
-    pub fn candidates(&self, change: &Change, touched: &mut Candidates) {
-        touched.extend(&self.rest);
+    /// Adds the subscriptions that a change may concern to `candidates`.
+    pub fn candidates(&self, change: &Change, candidates: &mut Candidates) {
+        candidates.extend(&self.rest);
         let (before, after) = (change.before.as_ref(), change.after.as_ref());
         if !self.unknown.is_empty() && before.into_iter().chain(after).any(Object::has_unknown_values) {
-            touched.extend(&self.unknown);
+            candidates.extend(&self.unknown);
         }
-        // The name and the namespace of an object never change.
+        // The name and the namespace of an object do not change, so one lookup is enough.
         if let Some(object) = after.or(before) {
-            self.extend(touched, &self.names, object.name());
-            self.extend(touched, &self.namespaces, object.namespace());
-            self.extend_beginnings(touched, &self.name_prefixes, object.name());
+            self.extend(candidates, &self.names, object.name());
+            self.extend(candidates, &self.namespaces, object.namespace());
+            self.extend_beginnings(candidates, &self.name_prefixes, object.name());
             if !self.namespace_shards.is_empty() {
-                extend_around(touched, &self.namespace_shards, fnv1a(object.namespace()));
+                extend_around(candidates, &self.namespace_shards, fnv1a(object.namespace()));
             }
         }
         if !self.uid_shards.is_empty() {
             let (after, before) = (after.map(Object::uid_hash), before.map(Object::uid_hash));
             let hashes = after.into_iter().chain(before.filter(|hash| Some(*hash) != after));
-            hashes.for_each(|hash| extend_around(touched, &self.uid_shards, hash));
+            hashes.for_each(|hash| extend_around(candidates, &self.uid_shards, hash));
         }
         if let Some(object) = after {
-            self.candidates_by_values(object, None, touched);
+            self.candidates_by_values(object, None, candidates);
         }
         if let Some(object) = before {
-            self.candidates_by_values(object, after, touched);
+            self.candidates_by_values(object, after, candidates);
         }
     }
 
-    /// Adds the candidates by labels and values that `object` has and `known` does not have. Those of `known` were
-    /// looked up before. Labels and values are sorted, so one pass over both objects is enough.
-    fn candidates_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Candidates) {
+    /// Adds the candidates for the labels and values that `object` has and `known` does not have. The labels and values
+    /// of `known` were looked up before. Labels and values are sorted, so one pass over both objects is enough.
+    fn candidates_by_values(&self, object: &Object, known: Option<&Object>, candidates: &mut Candidates) {
         for (index, subscribers) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
                 while known.next_if(|other| *other < value).is_some() {}
                 if known.peek() != Some(&value) {
-                    self.candidates_by_value(subscribers, value, touched);
+                    self.candidates_by_value(subscribers, value, candidates);
                 }
             }
         }
@@ -529,37 +557,37 @@ impl SubscriptionIndex {
             if let Some(label) = self.labels.get(&self.hash(key)) {
                 let before = known.peek().filter(|(other, _)| *other == key).map(|(_, value)| *value);
                 if before != Some(value) {
-                    self.extend(touched, &label.values, value);
+                    self.extend(candidates, &label.values, value);
                 }
                 if before.is_none() {
-                    touched.extend(&label.present);
+                    candidates.extend(&label.present);
                 }
             }
         }
     }
 
-    /// Adds the candidates by one value of a field.
-    fn candidates_by_value(&self, subscribers: &FieldSubscribers, value: &str, touched: &mut Candidates) {
+    /// Adds the candidates for one value of a field, of which `subscribers` has the subscriptions.
+    fn candidates_by_value(&self, subscribers: &FieldSubscribers, value: &str, candidates: &mut Candidates) {
         let FieldSubscribers { values, prefixes, integers, present } = subscribers;
-        self.extend(touched, values, value);
-        self.extend_beginnings(touched, prefixes, value);
+        self.extend(candidates, values, value);
+        self.extend_beginnings(candidates, prefixes, value);
         if !integers.is_empty()
             && let Some(number) = integer::canonical(value)
         {
-            extend_around(touched, integers, block_of_integer(number));
+            extend_around(candidates, integers, block_of_integer(number));
         }
         if !value.is_empty() {
-            touched.extend(present);
+            candidates.extend(present);
         }
     }
 
-    /// Adds the subscribers that `map` has for a beginning of a text.
-    fn extend_beginnings(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
+    /// Adds the subscriptions that `map` has for each beginning of a text, up to [`LONGEST_PREFIX`] bytes.
+    fn extend_beginnings(&self, candidates: &mut Candidates, map: &ByHash, text: &str) {
         if map.is_empty() {
             return;
         }
         for length in (1..=text.len().min(LONGEST_PREFIX)).filter(|length| text.is_char_boundary(*length)) {
-            self.extend(touched, map, &text[..length]);
+            self.extend(candidates, map, &text[..length]);
         }
     }
 
@@ -568,26 +596,26 @@ impl SubscriptionIndex {
         self.rest.len()
     }
 
-    /// Adds the subscribers that `map` has for a text.
-    fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
+    /// Adds the subscriptions that `map` has for a text.
+    fn extend(&self, candidates: &mut Candidates, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than this test.
         if !map.is_empty()
             && let Some(subscribers) = map.get(&self.hash(text))
         {
-            touched.extend(subscribers);
+            candidates.extend(subscribers);
         }
     }
 }
 
-/// The beginning of a prefix by which it is stored.
+/// The beginning of a prefix by which the prefix is stored: whole characters within the first [`LONGEST_PREFIX`] bytes.
 fn beginning(prefix: &str) -> &str {
     let end = (0..=prefix.len().min(LONGEST_PREFIX)).rev().find(|end| prefix.is_char_boundary(*end));
     &prefix[..end.unwrap_or_default()]
 }
 
-/// The position of an integer among all of them, for `hash_ranges`. That module distinguishes the first bits only. So
-/// the position is that of a floating-point number, whose first bits distinguish small integers too. The order of
-/// integers is kept; large ones can have equal positions.
+/// A number for an integer, in the order of integers, which `hash_ranges` uses like a hash. `hash_ranges` distinguishes
+/// only the first bits. So the number has the bits of the floating-point number, whose first bits distinguish small
+/// integers too. Large integers that are close to each other can have the same number.
 fn block_of_integer(number: i64) -> u64 {
     const SIGN: u64 = 1 << 63;
     #[expect(clippy::cast_precision_loss, reason = "the order is kept, and nothing else is needed")]
@@ -595,7 +623,9 @@ fn block_of_integer(number: i64) -> u64 {
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// Adds the subscribers of the blocks around a hash.
-fn extend_around(touched: &mut Candidates, map: &ByHash, hash: u64) {
-    hash_ranges::around(hash).filter_map(|block| map.get(&block)).for_each(|subscribers| touched.extend(subscribers));
+/// Adds the subscriptions that `map` has for the blocks around a hash.
+fn extend_around(candidates: &mut Candidates, map: &ByHash, hash: u64) {
+    hash_ranges::around(hash)
+        .filter_map(|block| map.get(&block))
+        .for_each(|subscribers| candidates.extend(subscribers));
 }

@@ -9,7 +9,8 @@ use proptest::sample::select;
 use super::{Shard, ShardKey};
 use crate::model::fnv1a;
 
-/// Shards with some of the hashes of these texts at their bounds.
+/// Shards of up to three ranges. Some bounds are the hash of one of `texts` or the next number, so that these texts are
+/// often at the edge of a range.
 pub(crate) fn shards(texts: Vec<String>) -> impl Strategy<Value = Arc<Shard>> {
     let bound = prop_oneof![
         3 => any::<u64>().prop_map(u128::from),

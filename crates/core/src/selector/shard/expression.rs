@@ -1,8 +1,8 @@
 //! Parses a CEL expression as far as a shard selector needs: which function is called with which arguments.
 //!
-//! The grammar is that of cel-go `parser/gen/CEL.g4`, without macros. Only what the messages of `super` name is kept of
-//! an expression, and nothing is evaluated. Messages of syntax errors are those of cel-go where the parser finds the
-//! error at the same token; upstream's parser continues after an error, and this one does not. `token` has the tokens.
+//! The grammar is the one of cel-go `parser/gen/CEL.g4`, without macros. Of an expression, only the parts are kept that
+//! the messages of `super` name. Nothing is evaluated. A syntax error has the message of cel-go if both parsers find it
+//! at the same token. The parser of cel-go continues after an error, and this one does not. `token` has the tokens.
 
 use super::token::{self, Token, TokenKind};
 
@@ -33,8 +33,9 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// What an operand can begin with, in upstream's words: after the opening parenthesis of a call, the closing one is
-/// possible too; after the opening bracket of an index, a question mark.
+/// What an operand can begin with, as messages of cel-go list it. The first text is for any place. The second one is
+/// for the place after the opening parenthesis of a call, where the closing parenthesis is possible too. The third one
+/// is for the place after the opening bracket of an index, where a question mark is possible too.
 const OPERANDS: [&str; 3] = [
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
     "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
@@ -43,7 +44,8 @@ const OPERANDS: [&str; 3] = [
      IDENTIFIER}",
 ];
 
-/// Binary operators with their functions, by precedence, the lowest first. `||` is lower than all of them.
+/// Binary operators, the function that CEL calls for each, and its precedence: operators with a higher number bind more
+/// strongly. `||` is not in the list, and binds less strongly than all of them.
 const OPERATORS: [(&str, &str, u8); 13] = [
     ("&&", "_&&_", 1),
     ("==", "_==_", 2),
@@ -60,33 +62,40 @@ const OPERATORS: [(&str, &str, u8); 13] = [
     ("%", "_%_", 4),
 ];
 
-/// An expression: what a shard selector's rules and messages need of it.
+/// An expression, reduced to what the rules and messages of a shard selector need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
     /// The operands of `||`, of which none is another `AnyOf`.
     AnyOf(Vec<Expression>),
-    /// A call of a function, or an operator. Only those of a function have arguments.
+    /// A call of a function, or an operator other than `||`, which CEL also represents as a call. The arguments of
+    /// operators are not kept.
     Call {
+        /// The name of the function, such as `shardRange` or `_==_`.
         function: String,
         arguments: Vec<Expression>,
     },
     /// An identifier and the names of fields after it, such as `object.metadata.uid`.
     Path {
         text: String,
+        /// Whether the identifier is followed by names of fields.
         has_fields: bool,
     },
-    /// A field of something else, which has this kind.
+    /// A field of an expression that is not a path, such as `f().field`. The number is the kind of that expression: see
+    /// [`Expression::kind`].
     Part(u8),
     Constant(Constant),
+    /// A list such as `[1, 2]`.
     List,
+    /// A map such as `{'a': 1}`.
     Map,
-    /// A message with its type.
+    /// A message of a protobuf type, such as `Type{field: 1}`.
     Message,
 }
 
-/// A constant.
+/// A constant. Only the value of a string is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Constant {
+    /// A string, without quotes and escapes.
     Text(String),
     Bytes,
     Int,
@@ -112,7 +121,7 @@ impl Constant {
 }
 
 impl Expression {
-    /// The number of the kind in cel-go (`common/ast`, ExprKind).
+    /// The number of the kind of the expression in cel-go (`common/ast`, ExprKind), for messages.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Expression::AnyOf(_) | Expression::Call { .. } => 1,
@@ -125,10 +134,10 @@ impl Expression {
         }
     }
 
-    /// The text of a path.
+    /// The text of the expression, if it is a path.
     ///
     /// # Errors
-    /// The kind of the part that is neither an identifier nor a field.
+    /// The kind of the innermost expression that is neither an identifier nor a field, as in [`Expression::kind`].
     pub(super) fn path(&self) -> Result<&str, u8> {
         if let Expression::Path { text, .. } = self {
             return Ok(text);
@@ -147,13 +156,13 @@ pub(super) fn parse(text: &str) -> Result<Expression, String> {
         return Err(format!("expression code point size exceeds limit: size: {length}, limit {MOST_CHARACTERS}"));
     }
     let tokens = token::tokens(text).map_err(|at| format!("Syntax error: token recognition error at: '{at}'"))?;
-    let mut parser = Parser { tokens: &tokens, depth: 0, later: None };
+    let mut parser = Parser { tokens: &tokens, depth: 0, deferred_error: None };
     let expression = parser.expression(0)?;
     if parser.peek().kind != TokenKind::End {
-        let is_last = parser.second().kind == TokenKind::End;
+        let is_last = parser.peek_second().kind == TokenKind::End;
         return Err(parser.unexpected(is_last, "<EOF>"));
     }
-    parser.later.map_or(Ok(expression), Err)
+    parser.deferred_error.map_or(Ok(expression), Err)
 }
 
 /// A position in the tokens of an expression.
@@ -162,8 +171,8 @@ struct Parser<'t> {
     tokens: &'t [Token<'t>],
     /// The number of brackets around the position.
     depth: usize,
-    /// The first error that upstream reports only for expressions without an error of syntax.
-    later: Option<String>,
+    /// The first error that cel-go reports only if the whole expression has no syntax error.
+    deferred_error: Option<String>,
 }
 
 impl<'t> Parser<'t> {
@@ -173,7 +182,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The token after the next one; the end if there is none.
-    fn second(&self) -> Token<'t> {
+    fn peek_second(&self) -> Token<'t> {
         self.tokens.get(1).copied().unwrap_or(Token { kind: TokenKind::End, text: "" })
     }
 
@@ -204,17 +213,19 @@ impl<'t> Parser<'t> {
         if symbol == ")" && self.peek().kind == TokenKind::End {
             return Err("Syntax error: missing ')' at '<EOF>'".to_owned());
         }
-        let is_extra = self.second().is(symbol);
+        let is_extra = self.peek_second().is(symbol);
         Err(self.unexpected(is_extra, &format!("'{symbol}'")))
     }
 
-    /// The message for the next token, where `expected` was. `is_extra`: the expression is valid without the token.
+    /// The message for a next token that cannot be here. `expected` is what could be here. `is_extra`: the token after
+    /// it is an expected one, so the expression would be valid without the next token.
     fn unexpected(&self, is_extra: bool, expected: &str) -> String {
         let word = if is_extra { "extraneous" } else { "mismatched" };
         format!("Syntax error: {word} input {} expecting {expected}", self.peek().shown())
     }
 
-    /// An expression up to the end of its brackets. `at` is the index in [`OPERANDS`] of what it can begin with.
+    /// Reads an expression up to the end of the brackets around it. `at` is the index in [`OPERANDS`] of what the
+    /// expression can begin with.
     ///
     /// # Errors
     /// The message for a syntax error, or for brackets that are nested too deeply.
@@ -224,10 +235,11 @@ impl<'t> Parser<'t> {
             return Err(format!("expression recursion limit exceeded: {MOST_DEPTH}"));
         }
         if !self.peek().begins_operand() {
-            let is_extra = self.second().begins_operand() || at == 1 && self.second().is(")");
+            let is_extra = self.peek_second().begins_operand() || at == 1 && self.peek_second().is(")");
             return Err(self.unexpected(is_extra, OPERANDS[at]));
         }
         let first = self.any_of()?;
+        // `condition ? first : second`.
         if !self.take_if("?") {
             self.depth -= 1;
             return Ok(first);
@@ -239,13 +251,14 @@ impl<'t> Parser<'t> {
         Ok(call("_?_:_"))
     }
 
-    /// Operands of `||`.
+    /// Reads operands joined by `||`. A single operand is returned as it is.
     fn any_of(&mut self) -> Result<Expression, String> {
         let first = self.binary()?;
         if !self.peek().is("||") {
             return Ok(first);
         }
         let mut parts = Vec::new();
+        // Nested operands of `||`, in parentheses, become operands of the outer one.
         let mut add = |part: Expression| {
             if let Expression::AnyOf(inner) = part { parts.extend(inner) } else { parts.push(part) }
         };
@@ -256,8 +269,8 @@ impl<'t> Parser<'t> {
         Ok(Expression::AnyOf(parts))
     }
 
-    /// Operands of the other binary operators. All of them are functions that a shard selector does not have. So only
-    /// the operator that is evaluated last matters: the last one of the lowest precedence.
+    /// Reads operands joined by the operators in [`OPERATORS`]. A shard selector may have none of these operators, and
+    /// the message names the outermost one. So only this operator is returned: the last one of the lowest precedence.
     fn binary(&mut self) -> Result<Expression, String> {
         let mut expression = self.unary()?;
         let mut lowest = u8::MAX;
@@ -275,17 +288,17 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// An operand with the signs before it: pairs of equal signs cancel each other.
+    /// Reads an operand with the signs `!` or `-` before it. As in cel-go, pairs of equal signs cancel each other.
     fn unary(&mut self) -> Result<Expression, String> {
         let next = self.peek();
         if !next.begins_operand() {
-            let is_extra = self.second().begins_operand();
+            let is_extra = self.peek_second().begins_operand();
             return Err(self.unexpected(is_extra, OPERANDS[0]));
         }
         if !next.is("!") && !next.is("-") {
             return self.member();
         }
-        let is_number = matches!(self.second().kind, TokenKind::Int | TokenKind::Float);
+        let is_number = matches!(self.peek_second().kind, TokenKind::Int | TokenKind::Float);
         if next.is("-") && is_number {
             // The sign belongs to the number.
             self.take();
@@ -303,7 +316,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// An operand with the fields, calls and indexes after it.
+    /// Reads an operand with the fields, calls and indexes after it.
     fn member(&mut self) -> Result<Expression, String> {
         let mut expression = self.primary()?;
         loop {
@@ -322,7 +335,7 @@ impl<'t> Parser<'t> {
                 };
             } else if self.take_if("[") {
                 if self.take_if("?") {
-                    self.later.get_or_insert("unsupported syntax '[?'".to_owned());
+                    self.deferred_error.get_or_insert("unsupported syntax '[?'".to_owned());
                 }
                 self.expression(2)?;
                 self.expect("]")?;
@@ -337,13 +350,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The name of a field, after a dot.
+    /// Reads the name of a field, after a dot.
     fn field_name(&mut self) -> Result<&'t str, String> {
         let Token { kind, text } = self.take();
         match kind {
             TokenKind::Identifier => Ok(text),
             TokenKind::EscapedIdentifier => {
-                self.later.get_or_insert("unsupported syntax: '`'".to_owned());
+                self.deferred_error.get_or_insert("unsupported syntax: '`'".to_owned());
                 Ok(text)
             }
             TokenKind::Int
@@ -356,7 +369,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The arguments of a call, after the opening parenthesis.
+    /// Reads the arguments of a call and the closing parenthesis, after the opening parenthesis.
     fn arguments(&mut self) -> Result<Vec<Expression>, String> {
         let mut arguments = Vec::new();
         if self.take_if(")") {
@@ -370,10 +383,12 @@ impl<'t> Parser<'t> {
         Ok(arguments)
     }
 
-    /// The entries of a list, or of a map or message (`has_values`), after the opening bracket.
+    /// Reads the entries of a list, map or message and the bracket `closing`, after the opening bracket. `has_values`:
+    /// each entry is a key and a value, as in a map or message.
     fn entries(&mut self, closing: &str, has_values: bool) -> Result<(), String> {
         while !self.take_if(closing) {
-            if self.peek().is(",") && self.second().is(closing) {
+            // A comma is allowed after the last entry.
+            if self.peek().is(",") && self.peek_second().is(closing) {
                 self.take();
                 continue;
             }
@@ -389,7 +404,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// An operand without what follows it.
+    /// Reads an operand without the fields, calls and indexes after it.
     fn primary(&mut self) -> Result<Expression, String> {
         let token = self.take();
         match token.kind {
@@ -399,7 +414,7 @@ impl<'t> Parser<'t> {
                     return Ok(Expression::Call { function: token.text.to_owned(), arguments: self.arguments()? });
                 }
                 if RESERVED.contains(&token.text) {
-                    self.later.get_or_insert(format!("reserved identifier: {}", token.text));
+                    self.deferred_error.get_or_insert(format!("reserved identifier: {}", token.text));
                 }
                 Ok(Expression::Path { text: token.text.to_owned(), has_fields: false })
             }
@@ -413,7 +428,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// An operand that begins with a symbol.
+    /// Reads an operand that begins with a symbol. `token` is the symbol, which is taken already.
     fn symbol(&mut self, token: Token<'t>) -> Result<Expression, String> {
         match token.text {
             "(" => {
@@ -436,7 +451,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The constant of a token.
+    /// The constant of a token. Records an error if the number is too large for its type.
     fn constant(&mut self, token: Token<'_>) -> Constant {
         let digits = token.text.trim_end_matches(['u', 'U']);
         let is_64_bits = |signed: bool| {
@@ -452,7 +467,7 @@ impl<'t> Parser<'t> {
             TokenKind::Float => Constant::Float,
             TokenKind::Uint => {
                 if !is_64_bits(false) {
-                    self.later.get_or_insert("invalid uint literal".to_owned());
+                    self.deferred_error.get_or_insert("invalid uint literal".to_owned());
                 }
                 Constant::Uint
             }
@@ -462,7 +477,7 @@ impl<'t> Parser<'t> {
             | TokenKind::Symbol
             | TokenKind::End => {
                 if !is_64_bits(true) {
-                    self.later.get_or_insert("invalid int literal".to_owned());
+                    self.deferred_error.get_or_insert("invalid int literal".to_owned());
                 }
                 Constant::Int
             }

@@ -1,8 +1,8 @@
 //! The shard selector of KEP-5866: ranges of the hash of `metadata.uid` or `metadata.namespace`.
 //!
 //! The text is an expression of CEL, of which only `shardRange()` and `||` are allowed. [`expression`] parses it;
-//! nothing evaluates it. The rules and messages are those of apiserver `pkg/sharding/parser.go`, and the hash is that
-//! of apimachinery `pkg/sharding`. `store` has an index of the hashes, and `query` plans with it.
+//! nothing evaluates it. The rules and messages follow apiserver `pkg/sharding/parser.go`, and the hash follows
+//! apimachinery `pkg/sharding`: FNV-1a of 64 bits. `store` has an index of the hashes, and `query` plans with it.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
@@ -15,7 +15,7 @@ use self::expression::{Constant, Expression};
 use super::SelectorError;
 use crate::model::{fnv1a, quote};
 
-/// The path whose hash decides.
+/// The path of an object whose hash decides whether the object is in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardKey {
     /// metadata.uid.
@@ -47,9 +47,9 @@ pub struct HashRange {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shard {
     key: ShardKey,
-    /// In order, without common or adjacent hashes.
+    /// The ranges in ascending order. They do not overlap, and there is a gap between any two.
     ranges: Box<[HashRange]>,
-    /// The selector in upstream's notation, with the ranges as the client sent them.
+    /// The selector in the notation of kube-apiserver, with the ranges as the client sent them.
     text: Box<str>,
 }
 
@@ -64,7 +64,7 @@ impl Shard {
     /// Parses the query parameter `shardSelector`, which is not empty.
     ///
     /// # Errors
-    /// The message of kube-apiserver. Of errors of syntax only the beginning is the same.
+    /// The message of kube-apiserver. For a syntax error, only the beginning of the message is the same.
     pub fn parse(text: &str) -> Result<Shard, SelectorError> {
         let error =
             |message: String| SelectorError { message: format!("invalid shard selector: {message}"), offset: 0 };
@@ -95,7 +95,7 @@ impl Shard {
             let separator = if text.is_empty() { "" } else { " || " };
             // Writing to a string does not fail.
             let _ = write!(text, "{separator}shardRange({}, '{start}', '{end}')", key.path());
-            // The start is below the end, so it is below 2^64, and the end is above 0.
+            // The bounds are valid, and the start is below the end. So the start is below 2^64, and the end is above 0.
             let bound = |hex: &str| u128::from_str_radix(hex.trim_start_matches("0x"), 16).unwrap_or_default();
             let (first, end) = (bound(start) as u64, bound(end));
             ranges.push(HashRange { first, last: end.saturating_sub(1) as u64 });
@@ -108,12 +108,13 @@ impl Shard {
         self.key
     }
 
-    /// The hashes of the shard: in order, without common or adjacent hashes.
+    /// The hashes of the shard, as ranges in ascending order. The ranges do not overlap, and there is a gap between any
+    /// two.
     pub fn ranges(&self) -> &[HashRange] {
         &self.ranges
     }
 
-    /// The selector in upstream's notation: `metadata.shardInfo.selector` of a list.
+    /// The selector in the notation of kube-apiserver, for `metadata.shardInfo.selector` of a list.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -144,7 +145,7 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The ranges in order, without common or adjacent hashes.
+/// The same hashes as ranges in ascending order. Ranges that overlap or are adjacent become one.
 fn merged(mut ranges: Vec<HashRange>) -> Box<[HashRange]> {
     ranges.sort_unstable();
     let mut merged: Vec<HashRange> = Vec::with_capacity(ranges.len());
@@ -164,7 +165,7 @@ fn merged(mut ranges: Vec<HashRange>) -> Box<[HashRange]> {
 fn requirement(expression: &Expression) -> Result<Requirement<'_>, String> {
     let (function, arguments) = match expression {
         Expression::Call { function, arguments } => (function, arguments),
-        // The parser joins nested ones.
+        // No operand of `||` is an `AnyOf`, because the parser joins nested ones.
         Expression::AnyOf(_)
         | Expression::Path { .. }
         | Expression::Part(_)
@@ -197,14 +198,14 @@ fn requirement(expression: &Expression) -> Result<Requirement<'_>, String> {
         }
     };
     let (start, end) = (bound(start, "hexStart")?, bound(end, "hexEnd")?);
-    // Of two valid texts, the longer one is 2^64.
+    // Two valid texts of the same length compare like their numbers. Otherwise the longer one is 2^64.
     if (start.len(), start) >= (end.len(), end) {
         return Err(format!("shard range start {start} must be less than end {end}"));
     }
     Ok(Requirement { key, start, end })
 }
 
-/// The text of a bound: `0x` and 16 digits, or 2^64. `name` is that of the argument, for messages.
+/// The text of a bound, which is `0x` with 16 digits, or 2^64. `name` is the name of the argument in messages.
 ///
 /// # Errors
 /// The message for any other argument.

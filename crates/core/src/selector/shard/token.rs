@@ -52,7 +52,7 @@ impl Token<'_> {
     }
 }
 
-/// The operators and brackets; of two with the same beginning, the longer one comes first.
+/// The operators and brackets. A longer one is before a shorter one with the same beginning.
 const SYMBOLS: [&str; 24] = [
     "==", "!=", "<=", ">=", "<", ">", "&&", "||", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", ":", "+", "*",
     "/", "%",
@@ -61,7 +61,7 @@ const SYMBOLS: [&str; 24] = [
 /// The tokens of a text. The last one is the end.
 ///
 /// # Errors
-/// The text from the first token that is none, up to the character that no token has there.
+/// The text that is not a token: from its beginning up to and with the first character that no token can have there.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, &str> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -76,10 +76,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, &str> {
             return Ok(tokens);
         }
         let (kind, length) = match token(rest) {
-            Ok(found) => found,
-            Err(matched) => {
-                let failed = rest[matched..].chars().next().map_or(0, char::len_utf8);
-                return Err(&rest[..matched + failed]);
+            Ok(token) => token,
+            Err(valid_length) => {
+                let failed_length = rest[valid_length..].chars().next().map_or(0, char::len_utf8);
+                return Err(&rest[..valid_length + failed_length]);
             }
         };
         tokens.push(Token { kind, text: &rest[..length] });
@@ -87,14 +87,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, &str> {
     }
 }
 
-/// The kind and the length in bytes of the token with which a text begins. `Err`: the number of bytes that a token
-/// could begin with.
+/// The kind and the length in bytes of the token with which a text begins. If the text begins with no token, `Err` has
+/// the number of its first bytes that could be the beginning of one.
 fn token(text: &str) -> Result<(TokenKind, usize), usize> {
     let bytes = text.as_bytes();
     let byte = |index: usize| bytes.get(index).copied().unwrap_or_default();
     if byte(0).is_ascii_digit() || byte(0) == b'.' && byte(1).is_ascii_digit() {
         return Ok(number(bytes));
     }
+    // The prefix of a string: `b` for bytes, `r` for a raw string without escapes, or both. `| 0x20` ignores the case.
     let (prefix, kind) = match (byte(0) | 0x20, byte(1) | 0x20, byte(1), byte(2)) {
         (b'b', b'r', _, b'"' | b'\'') => (2, TokenKind::Bytes),
         (b'b', _, b'"' | b'\'', _) => (1, TokenKind::Bytes),
@@ -144,7 +145,8 @@ fn number(bytes: &[u8]) -> (TokenKind, usize) {
     if kind == TokenKind::Int && byte(length) | 0x20 == b'u' { (TokenKind::Uint, length + 1) } else { (kind, length) }
 }
 
-/// Where the string ends whose quotes begin at `start`. `Err`: how many bytes could begin a string.
+/// The offset in `text` after the string whose opening quotes are at `start`. `is_raw`: the string has no escapes. If
+/// there is no valid string, `Err` has the number of bytes of `text` that could be the beginning of one.
 fn string(text: &str, start: usize, is_raw: bool) -> Result<usize, usize> {
     let quote = &text[start..=start];
     let tripled = quote.repeat(3);
@@ -170,10 +172,11 @@ fn string(text: &str, start: usize, is_raw: bool) -> Result<usize, usize> {
     }
 }
 
-/// The code of an escape sequence, with which a text begins, and its length in bytes. `Err`: how many bytes could begin
-/// an escape sequence.
+/// The code point of the escape sequence with which a text begins, and the length of the sequence in bytes. If the
+/// sequence is not valid, `Err` has the number of bytes that could be the beginning of one.
 fn escape(text: &str) -> Result<(u32, usize), usize> {
     let bytes = text.as_bytes();
+    // A number of exactly `count` digits, which begins at the byte `from`.
     let code = |radix: u32, from: usize, count: usize| {
         let digits = bytes.iter().skip(from).take(count).take_while(|byte| char::from(**byte).is_digit(radix));
         let valid = digits.clone().count();
@@ -202,7 +205,7 @@ fn escape(text: &str) -> Result<(u32, usize), usize> {
     }
 }
 
-/// The value of a token of [`TokenKind::Text`].
+/// The value of a token of [`TokenKind::Text`], without prefix, quotes and escapes.
 pub(super) fn unquoted(token: &str) -> String {
     let is_raw = token.starts_with(['r', 'R']);
     let quoted = token.trim_start_matches(['r', 'R']);
