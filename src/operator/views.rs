@@ -38,7 +38,7 @@ use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
 use crate::registry::view_namespaces::ViewNamespaces;
-use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
+use crate::registry::views::{MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, ViewRights, beyond_selectors};
 use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
 
@@ -100,6 +100,8 @@ pub(super) struct LastEvaluation {
     results: Arc<FieldCacheResults>,
     definitions: Arc<Definitions>,
     views: BTreeMap<String, Arc<View>>,
+    /// The results before the limit of namespace selectors.
+    evaluated: Arc<ViewResults>,
     pub(super) view_results: Arc<ViewResults>,
 }
 
@@ -120,7 +122,7 @@ pub(super) async fn evaluate_all(
             // For cached resources, only the results of FieldCaches are read, not the definitions.
             let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_cached(view, results);
             let is_alike = is_known && is_of_these && evaluates_alike(view, &last.results, results);
-            last.view_results.get(&name).filter(|_| is_alike)
+            last.evaluated.get(&name).filter(|_| is_alike)
         });
         let result = match kept {
             Some(kept) => kept.clone(),
@@ -132,12 +134,34 @@ pub(super) async fn evaluate_all(
         view_results.insert(name, result);
     }
     let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
+    let evaluated = Arc::new(view_results);
     LastEvaluation {
         results: results.clone(),
         definitions: definitions.clone(),
         views,
-        view_results: Arc::new(view_results),
+        view_results: limit_selectors(&evaluated),
+        evaluated,
     }
+}
+
+/// The results, where the Views with too many different selectors of namespaces are rejected.
+fn limit_selectors(evaluated: &Arc<ViewResults>) -> Arc<ViewResults> {
+    let valid = evaluated.iter().filter_map(|(name, result)| Some((name, &**result.outcome.as_ref().ok()?)));
+    let rejected = beyond_selectors(valid);
+    if rejected.is_empty() {
+        return evaluated.clone();
+    }
+    let mut limited = ViewResults::clone(evaluated);
+    for name in rejected {
+        let Some(result) = evaluated.get(&name) else { continue };
+        let message = format!(
+            "the Views before this one, by name, have {MOST_NAMESPACE_SELECTORS} different namespaceSelectors: use one of \
+             them, or list the namespaces"
+        );
+        let outcome = Err(vec![SpecProblem { reason: "TooManyNamespaceSelectors", message }]);
+        limited.insert(name, Arc::new(ViewResult { generation: result.generation, outcome }));
+    }
+    Arc::new(limited)
 }
 
 /// Whether the results of the FieldCaches that a View uses are the same in `last` and `results`.

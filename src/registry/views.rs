@@ -5,7 +5,7 @@
 //! is the same [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a
 //! View's catalog like any other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -201,9 +201,33 @@ impl View {
     }
 }
 
-/// The maximum number of different selectors of namespaces of all Views. Each holds the names that it selects, and is
-/// evaluated again after changes of Namespaces.
-const MOST_NAMESPACE_SELECTORS: usize = 1_000;
+/// The maximum number of different selectors of namespaces of all Views. The names that each selects are kept, and all of
+/// them are evaluated again when Namespaces change.
+pub const MOST_NAMESPACE_SELECTORS: usize = 1_000;
+
+/// The names of the Views that would have more than [`MOST_NAMESPACE_SELECTORS`] different selectors of namespaces,
+/// together with those before them.
+pub fn beyond_selectors<'d>(views: impl Iterator<Item = (&'d String, &'d ViewDefinition)>) -> Vec<String> {
+    let mut selectors = HashSet::new();
+    let mut beyond = Vec::new();
+    for (name, definition) in views {
+        let further: HashSet<String> = definition
+            .parts
+            .iter()
+            .filter_map(|part| match &part.namespaces {
+                ViewNamespaces::Selected(labels) => Some(NamespaceSelectors::key(labels)),
+                ViewNamespaces::All | ViewNamespaces::Named(_) => None,
+            })
+            .filter(|key| !selectors.contains(key))
+            .collect();
+        if selectors.len() + further.len() <= MOST_NAMESPACE_SELECTORS || further.is_empty() {
+            selectors.extend(further);
+        } else {
+            beyond.push(name.clone());
+        }
+    }
+    beyond
+}
 
 /// The selectors of namespaces of the Views, by their text.
 struct NamespaceSelectors(BTreeMap<String, Arc<NamespaceSelector>>);
@@ -225,20 +249,6 @@ impl NamespaceSelectors {
 
     fn key(labels: &LabelSelector) -> String {
         format!("{labels:?}")
-    }
-
-    /// Whether all selectors of a View can be added.
-    fn have_room_for(&self, definition: &ViewDefinition) -> bool {
-        let of_view: BTreeSet<String> = definition
-            .parts
-            .iter()
-            .filter_map(|part| match &part.namespaces {
-                ViewNamespaces::Selected(labels) => Some(Self::key(labels)),
-                ViewNamespaces::All | ViewNamespaces::Named(_) => None,
-            })
-            .filter(|key| !self.0.contains_key(key))
-            .collect();
-        of_view.is_empty() || self.0.len() + of_view.len() <= MOST_NAMESPACE_SELECTORS
     }
 
     /// The selector with these labels, which all Views share.
@@ -268,10 +278,6 @@ pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog
                 (Ok(definition), Some(ViewState::Served(view))) if view.definition == definition => {
                     ViewState::Served(view.clone())
                 }
-                (Ok(definition), _) if !selectors.have_room_for(&definition) => ViewState::NotServed(format!(
-                    "all Views together have more than {MOST_NAMESPACE_SELECTORS} different selectors of namespaces: use \
-                     selectors of other Views, or list the namespaces"
-                )),
                 (Ok(definition), _) => {
                     ViewState::Served(Arc::new(View::new(name.clone(), definition, whole, &mut selectors)))
                 }

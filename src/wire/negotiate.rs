@@ -272,7 +272,7 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
     }
     // The clauses in the order of the client's preference; the sort is stable. The first one that is possible is
     // chosen.
-    let mut clauses: Vec<Clause<'_>> = clauses(header).filter_map(Clause::parse).collect();
+    let mut clauses: Vec<Clause<'_>> = clauses(header).take(MOST_CLAUSES).filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
     let mut misses_protobuf = false;
     for clause in &clauses {
@@ -365,6 +365,9 @@ pub fn check_route_accept(headers: &HeaderMap, offered: &'static [&'static str])
     if header.is_empty() || header.split(',').any(is_offered) { Ok(()) } else { Err(ApiError::NotRouted(offered)) }
 }
 
+/// The maximum number of media types that are read. Clients send a handful, and a header has room for 400,000.
+const MOST_CLAUSES: usize = 256;
+
 /// The media type of protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -372,7 +375,8 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// client is a browser, curl or wget (apiserver `handlers/negotiation`).
 pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepted.split(',').filter_map(Clause::parse).any(|clause| clause.parameter("pretty") == "1") {
+    if accepted.split(',').take(MOST_CLAUSES).filter_map(Clause::parse).any(|clause| clause.parameter("pretty") == "1")
+    {
         return true;
     }
     if let Some(text) = query.get("pretty").filter(|text| !text.is_empty()) {

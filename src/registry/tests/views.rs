@@ -1,5 +1,6 @@
 //! What the catalogs of Views take.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allocation_counter::measure;
@@ -9,8 +10,10 @@ use super::{catalog, resource};
 use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::extract::{Extractor, Prune};
 use crate::registry::documents::StaticDocuments;
-use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::registry::view_namespaces::ViewNamespaces;
+use crate::registry::views::{MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, beyond_selectors};
 use crate::registry::{Registry, Resource, ViewState};
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
 fn name(index: usize) -> String {
     format!("f{index:062}")
@@ -67,4 +70,43 @@ fn catalogs_of_many_views_share_the_plans_of_resources() {
         );
         assert!(shown.extractor.resolve(&name(1)).is_ok());
     }
+}
+
+/// A View of the Pods of the namespaces of a team.
+fn view_of_team(team: &str) -> ViewDefinition {
+    let requirement = LabelRequirement { key: "team".to_owned(), operator: Operator::equal_to(team) };
+    let part = ViewPart {
+        resource: "pods".to_owned(),
+        namespaces: ViewNamespaces::Selected(LabelSelector { requirements: vec![requirement] }),
+        ..ViewPart::default()
+    };
+    ViewDefinition { parts: vec![part], ..ViewDefinition::default() }
+}
+
+#[test]
+fn so_many_different_namespace_selectors_are_served() {
+    let mut views: BTreeMap<String, ViewDefinition> = (0..=MOST_NAMESPACE_SELECTORS)
+        .map(|number| (format!("v{number:04}"), view_of_team(&number.to_string())))
+        .collect();
+    // A selector of another View.
+    views.insert("w".to_owned(), view_of_team("7"));
+    assert_eq!(beyond_selectors(views.iter()), ["v1000"]);
+    views.remove("v0000");
+    assert_eq!(beyond_selectors(views.iter()), [""; 0]);
+}
+
+#[test]
+fn views_with_equal_namespace_selectors_share_them() {
+    let of_team = |team: &str| Ok(Arc::new(view_of_team(team)));
+    let registry = Registry::new(catalog(&[&resource("pods")]));
+    registry.replace_views([("a".to_owned(), of_team("x")), ("b".to_owned(), of_team("y"))].into());
+    let selector = |name: &str| match registry.view(name) {
+        Some(ViewState::Served(view)) => view.selected_namespaces("", "pods").unwrap().selector().clone(),
+        _ => panic!("{name} is not served"),
+    };
+    let first = selector("a");
+    let wanted = [("a", "x"), ("b", "y"), ("c", "x")].map(|(name, team)| (name.to_owned(), of_team(team)));
+    registry.replace_views(wanted.into());
+    assert!(Arc::ptr_eq(&first, &selector("c")), "also with a View from before");
+    assert!(!Arc::ptr_eq(&selector("b"), &selector("c")));
 }

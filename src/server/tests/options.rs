@@ -259,3 +259,15 @@ fn the_message_of_a_failure_has_at_most_64_kib() {
         assert!(!status["details"]["causes"].as_array().unwrap().is_empty());
     }
 }
+
+/// Clients send a handful of media types, and a header has room for hundreds of thousands.
+#[tokio::test]
+async fn so_many_media_types_of_a_request_are_read() {
+    let fixture = Fixture::new();
+    let path = ALL_SHIRTS;
+    let accept = |others: usize| format!("{}application/json", "text/html,".repeat(others));
+    assert_eq!(fixture.get_with(path, &[("accept", &accept(255))]).await.code.as_u16(), 200);
+    assert_eq!(fixture.get_with(path, &[("accept", &accept(256))]).await.code.as_u16(), 406);
+    let pretty = format!("{}application/json;pretty=1", "application/json,".repeat(256));
+    assert_eq!(fixture.get_with(path, &[("accept", &pretty)]).await.code.as_u16(), 200);
+}
