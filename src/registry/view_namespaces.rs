@@ -218,6 +218,15 @@ impl FollowedNamespaces {
         FollowedNamespaces { selected: selected.clone(), set, state: state.clone(), shown }
     }
 
+    /// The namespaces that another request has read last. Unlike [`FollowedNamespaces::new`], this finds no further
+    /// change, whose set would only be shown from a later version on.
+    #[must_use]
+    pub fn renewed(&self) -> FollowedNamespaces {
+        let last = self.selected.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = last.as_ref().map_or_else(|| self.set.clone(), |known| known.set.clone());
+        FollowedNamespaces { set, ..self.clone() }
+    }
+
     /// The namespaces when they were read.
     pub fn set(&self) -> &Arc<NamespaceSet> {
         &self.set

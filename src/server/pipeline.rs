@@ -546,9 +546,7 @@ impl Server {
             last = unanswered.clone();
             let is_repeated = match (&unanswered, &mut context.view) {
                 (NoResponse::Retry, _) => true,
-                (NoResponse::NamespacesChanged, Some(through)) => {
-                    through.follow_changed_namespaces(context.info, &self.state.registry.catalog())
-                }
+                (NoResponse::NamespacesChanged, Some(through)) => through.follow_changed_namespaces(),
                 _ => false,
             };
             if is_repeated {

@@ -101,10 +101,9 @@ impl ViewRequest {
     /// Reads the namespaces again after they changed during the request. Returns whether the request may continue with
     /// them: if the permission to use the View suffices, or if the new namespaces are among the earlier ones, for which
     /// the permissions of the caller were checked.
-    pub(super) fn follow_changed_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) -> bool {
-        let (Some(earlier), Ok(Some(named))) = (self.namespaces.take(), info.resource()) else { return false };
-        let current = followed_namespaces(&self.view, whole, &named.gvr.group, &named.gvr.resource);
-        let Some(current) = current.map(|current| &*self.namespaces.get_or_init(|| current)) else { return false };
+    pub(super) fn follow_changed_namespaces(&mut self) -> bool {
+        let Some(earlier) = self.namespaces.take() else { return false };
+        let current = &*self.namespaces.get_or_init(|| earlier.renewed());
         match self.view.definition().rights {
             ViewRights::View => true,
             ViewRights::Caller => {

@@ -70,12 +70,9 @@ use shape::{EventEncoder, Mark, WatchEventType};
 use view_changes::ViewChanges;
 use watched_change::{WatchedChange, watched_change};
 
-/// The work of testing whether a change concerns a watch, as the number of bytes that could be read in the same time. A
-/// turn reads a mebibyte of events, or tests thousands of changes that are not for the watch.
-const LOOK_COST: usize = 256;
-
-/// The additional work of comparing a change with one requirement of the selectors, in the unit of [`LOOK_COST`].
-const REQUIREMENT_COST: usize = 32;
+/// The bytes that could be read in the time of a step of testing an object. A turn reads a mebibyte of events, or tests
+/// thousands of changes that are not for the watch.
+const BYTES_OF_STEP: usize = 8;
 
 /// The duration of a watch without `timeoutSeconds` is random, from this (kube-apiserver's `--min-request-timeout`) to
 /// twice this.
@@ -431,9 +428,11 @@ impl Watch {
         }
     }
 
-    /// The work of testing one change against the selection, in the unit of [`LOOK_COST`].
-    fn cost_of_look(&self) -> usize {
-        LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
+    /// The work of testing one change, as the number of bytes that could be read in the same time.
+    fn cost_of_look(&self, change: &Change) -> usize {
+        let objects = change.before.iter().chain(&change.after);
+        let steps: u64 = objects.map(|object| self.subscription.selection().steps_of_test(object)).sum();
+        usize::try_from(steps).unwrap_or(usize::MAX).saturating_mul(BYTES_OF_STEP)
     }
 
     /// Finds the initial events or the position in history, and sets the position of the watch to it. On an error it
@@ -528,7 +527,6 @@ impl Watch {
     /// the watch must end, its position stays [`Place::Ended`], whatever is returned.
     fn follow(&mut self, mut place: HistoryPosition, batch: &mut Batch) -> bool {
         (place.is_new, place.is_behind) = (false, false);
-        let cost_of_look = self.cost_of_look();
         let contents = if place.reads_history { MailboxContents::Overflowed } else { self.subscription.take() };
         // `end` and `version`: the position and the version that the watch has reached after these changes.
         let (changes, end, version) = match contents {
@@ -547,7 +545,7 @@ impl Watch {
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                looked += cost_of_look;
+                looked += self.cost_of_look(&routed.change);
                 match self.write_dispatched_event(&routed, batch) {
                     Ok(Written::Done) => {}
                     Ok(Written::NeedsLongTurn) => {
@@ -601,13 +599,13 @@ impl Watch {
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
         place.reads_history = false;
-        let (meter, cost_of_look) = (WorkMeter::start(), self.cost_of_look());
+        let meter = WorkMeter::start();
         for change in changes {
             if batch.len() >= self.most_together() || meter.is_over() {
                 place.reads_history = true;
                 break;
             }
-            count_work(cost_of_look);
+            count_work(self.cost_of_look(change));
             let tested = match change.is_after(place.after) {
                 true => watched_change(self.subscription.selection(), change),
                 false => Ok(WatchedChange::Known(None)),

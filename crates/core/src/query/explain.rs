@@ -6,7 +6,7 @@
 use super::compact::{CompactSelection, Selects};
 use super::operand::PlanTerm;
 use super::page::State;
-use super::plan::{Hits, QueryPlan, steps_of_test};
+use super::plan::{Hits, QueryPlan};
 use super::selection::{AccessPath, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
@@ -46,7 +46,7 @@ impl Explanation {
                 for object in state.rewind().before() {
                     selection.wait_to_test(object, work).await;
                     before += u64::from(selection.selects(object));
-                    work.spend(steps_of_test(&selection)).await;
+                    work.spend(selection.steps_of_test(object)).await;
                 }
                 let hidden = state.rewind().hidden().intersection_len(&slots);
                 let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);

@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 
 use super::compact::{CompactSelection, Selects};
 use super::page::State;
-use super::plan::{Hits, QueryPlan, steps_of_test};
+use super::plan::{Hits, QueryPlan};
 use super::selection::Selection;
 use super::work::Work;
 use crate::extract::FieldRef;
@@ -109,7 +109,7 @@ impl SelectedObjects {
                 if selection.selects(object) {
                     before.push(object.clone());
                 }
-                work.spend(steps_of_test(&selection)).await;
+                work.spend(selection.steps_of_test(object)).await;
             }
         }
         let within = match hits {

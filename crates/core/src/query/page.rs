@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::compact::{CompactSelection, Selects};
-use super::plan::{Hits, QueryPlan, steps_of_test};
+use super::plan::{Hits, QueryPlan};
 use super::selection::Selection;
 use super::work::{Work, at_once};
 use crate::model::{Key, Version};
@@ -174,7 +174,7 @@ impl Listing {
                 if starts_at(object.key()) && selection.selects(object) {
                     overlay.push_back(object.clone());
                 }
-                work.spend(steps_of_test(&selection)).await;
+                work.spend(selection.steps_of_test(object)).await;
             }
         }
         let namespace_prefix = match &hits {

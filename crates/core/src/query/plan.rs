@@ -575,10 +575,11 @@ impl<'a> QueryPlan<'a> {
         }
         let selection = CompactSelection::new(self.selection).without_cel();
         for slot in candidates {
-            if self.snapshot.object(slot).is_some_and(|object| selection.selects(object)) {
+            let Some(object) = self.snapshot.object(slot) else { continue };
+            if selection.selects(object) {
                 selected.insert(slot);
             }
-            work.spend(steps_of_test(&selection)).await;
+            work.spend(selection.steps_of_test(object)).await;
         }
         selected
     }
@@ -634,11 +635,6 @@ async fn build_shard_index(snapshot: &Snapshot, work: &mut Work) {
         work.spend(STEPS_OF_OBJECT).await;
     }
     permit.set(index);
-}
-
-/// The steps of work to test whether one object satisfies the selection.
-pub(super) fn steps_of_test(selection: &CompactSelection) -> u64 {
-    STEPS_OF_OBJECT + selection.requirements() as u64
 }
 
 /// Whether a term compares the namespace with the empty value alone, which is the namespace of cluster-scoped objects.

@@ -279,7 +279,7 @@ fn watches_are_found_by_the_part_of_an_expression_that_an_index_answers() {
 #[test]
 fn labels_are_not_planned_where_a_view_hides_some() {
     let extractor = extractor(false);
-    let hidden = Arc::new(Prune::with_kept([".spec.color", ".metadata.labels.shown"], []).unwrap());
+    let hidden = Arc::new(Prune::with_kept([], [".spec.color", ".metadata.labels.shown"]).unwrap());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     for (number, labels) in [(2, json!({"shown": "a", "app": "shop"})), (3, json!({"shown": "a"})), (4, json!({}))] {

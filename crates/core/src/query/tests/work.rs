@@ -7,9 +7,10 @@ use std::task::{Context, Poll, Waker};
 use allocation_counter::measure;
 
 use super::{explained, names};
-use crate::model::Version;
+use crate::extract::FieldRef;
+use crate::model::{FieldIndex, Version};
 use crate::query::work::at_once;
-use crate::query::{Explanation, Hits, Listing, QueryPlan, Selection, State, Work};
+use crate::query::{CompactSelection, Explanation, FieldTerm, Hits, Listing, QueryPlan, Selection, State, Work};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, IndexLimits, Store};
@@ -95,4 +96,34 @@ fn a_selection_that_takes_long_is_planned_in_turns() {
         assert!((least..=most).contains(&count), "{what}: its explanation yields {count} times");
         assert_eq!(explanation, explained(&selection, &past, &[]), "{what}");
     }
+}
+
+/// Testing an object of thousands of values against sets of thousands of values takes milliseconds.
+#[test]
+fn tests_of_objects_with_many_values_count_each_listed_value() {
+    let values: Vec<String> = (0..500).map(|number| format!("v{number}")).collect();
+    let mut store = Store::new(HistoryLimits::default());
+    for number in 0..50 {
+        let values = values.iter().map(String::as_str).collect();
+        store.apply(&record_of_many(&format!("a/{number:04}"), number + 1, &[], &[values]));
+    }
+    let listed = |number: usize| (0..100).map(|value| format!("a{number}-{value}")).collect();
+    let fields = (0..100).map(|number| FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::NotIn(listed(number))));
+    let selection = Selection { fields: fields.collect(), ..Selection::default() };
+    let snapshot = store.snapshot();
+    let object = snapshot.object(0).unwrap();
+    let steps = CompactSelection::new(&selection).steps_of_test(object);
+    assert!(steps >= 25 * 10_000, "{steps}");
+    let one = Selection { fields: selection.fields[..1].to_vec(), ..Selection::default() };
+    assert!(CompactSelection::new(&one).steps_of_test(object) < 3_000);
+}
+
+/// Two sets of a request can have tens of thousands of values each.
+#[test]
+fn large_sets_of_names_are_intersected() {
+    let names = |from: usize| (from..from + 80_000).map(|number| format!("n{number:06}")).collect::<Vec<_>>();
+    let terms = [names(0), names(79_998)].map(|names| FieldTerm::new(FieldRef::Name, Operator::In(names)));
+    let selection = Selection { fields: terms.into(), ..Selection::default() }.simplified();
+    assert_eq!(selection.fields.len(), 1);
+    assert_eq!(selection.fields[0].operator.listed(), ["n079998", "n079999"]);
 }
