@@ -547,7 +547,7 @@ impl Server {
             let is_repeated = match (&unanswered, &mut context.view) {
                 (NoResponse::Retry, _) => true,
                 (NoResponse::NamespacesChanged, Some(through)) => through.follow_changed_namespaces(),
-                _ => false,
+                (NoResponse::NamespacesChanged, None) | (NoResponse::Error(_) | NoResponse::Forward, _) => false,
             };
             if is_repeated {
                 continue;

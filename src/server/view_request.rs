@@ -103,7 +103,7 @@ impl ViewRequest {
     /// the permissions of the caller were checked.
     pub(super) fn follow_changed_namespaces(&mut self) -> bool {
         let Some(earlier) = self.namespaces.take() else { return false };
-        let current = &*self.namespaces.get_or_init(|| earlier.renewed());
+        let current = self.namespaces.get_or_init(|| earlier.renewed());
         match self.view.definition().rights {
             ViewRights::View => true,
             ViewRights::Caller => {

@@ -266,17 +266,10 @@ impl CelFilter {
     /// Requirements that each object meets for which the expression is true, apart from objects with unknown values of
     /// a field. Each is a selection of one label or field.
     pub(super) fn requirements(&self) -> Vec<Selection> {
-        match &self.at_most {
-            ObjectSet::Leaf(requirement) => vec![self.selection_of(requirement)],
-            ObjectSet::And(sets) => sets
-                .iter()
-                .filter_map(|set| match set {
-                    ObjectSet::Leaf(requirement) => Some(self.selection_of(requirement)),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        }
+        let sets =
+            if let ObjectSet::And(sets) = &self.at_most { &sets[..] } else { std::slice::from_ref(&self.at_most) };
+        let leaf = |set: &ObjectSet| if let ObjectSet::Leaf(leaf) = set { Some(self.selection_of(leaf)) } else { None };
+        sets.iter().filter_map(leaf).collect()
     }
 
     /// Whether the expression is true for an object of a watch event, within the limit of a usual turn or of a long one.
