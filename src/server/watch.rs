@@ -7,7 +7,7 @@
 //! rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] encodes events. [`initial`] finds the
 //! objects of initial events; large ones take turns by [`large`]. [`batch`] is the result of a pull, compressed or not.
 //! [`bookmarks`] has the times of bookmarks, and [`view_changes`] ends watches whose View selects other objects.
-//! [`watched_change`] tests the objects of a change, also with an expression. [`place`] is the position of a watch.
+//! [`mod@watched_change`] tests the objects of a change, also with an expression. [`place`] is the position of a watch.
 
 mod batch;
 mod bookmarks;
