@@ -6,7 +6,7 @@
 //! embedded resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -35,6 +35,8 @@ pub fn validate_built_in(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldErr
 #[derive(Default)]
 struct Outcome {
     problems: Vec<FieldError>,
+    /// The texts of the errors. A file of a folder can have very many.
+    texts: HashSet<String>,
     /// The number of passed checks, counted as upstream counts them.
     matches: usize,
 }
@@ -50,7 +52,7 @@ impl Outcome {
 
     /// Adds an error, unless the same one was added before.
     fn add(&mut self, problem: FieldError) {
-        if !self.problems.contains(&problem) {
+        if self.texts.insert(problem.to_string()) {
             self.problems.push(problem);
         }
     }
@@ -276,8 +278,8 @@ impl Validator {
         if let Some(limit) = limit(schema, "maxItems").filter(|limit| size > *limit) {
             outcome.add(too_many(path, size, limit));
         }
-        let is_repeated = |(index, item): (usize, &Value)| items[..index].contains(item);
-        if schema.is("uniqueItems") && items.iter().enumerate().any(is_repeated) {
+        let mut seen = HashSet::new();
+        if schema.is("uniqueItems") && !items.iter().all(|item| seen.insert(item)) {
             outcome.add(invalid(path, "\"\"", "shouldn't contain duplicates"));
         }
         outcome.matches += 1;
@@ -408,8 +410,12 @@ fn has_type_check(schema: SchemaNode<'_>) -> bool {
 /// strings is not checked here.
 fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let types = types(schema);
-    let passed = Outcome { problems: Vec::new(), matches: 1 };
-    let failed = |problem| Outcome { problems: vec![problem], matches: 0 };
+    let passed = Outcome { matches: 1, ..Outcome::default() };
+    let failed = |problem| {
+        let mut outcome = Outcome::default();
+        outcome.add(problem);
+        outcome
+    };
     if value.is_null() {
         return if types.is_empty() || types.contains(&"null") || schema.is("nullable") {
             passed
@@ -481,7 +487,7 @@ fn validate_enum(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<Fi
 /// Validates the number at `path` against the range of its type and format, and against multipleOf, minimum and
 /// maximum.
 fn validate_number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
-    let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
+    let mut outcome = Outcome { matches: 1, ..Outcome::default() };
     let types = types(schema);
     if let ([kind], format) = (&types[..], effective_format(schema).unwrap_or_default()) {
         let fits = match (*kind, format, numeral) {
@@ -589,8 +595,11 @@ fn map_key(item: &Value, schema: SchemaNode<'_>) -> Value {
 
 /// Adds an error for the second occurrence of each repeated item, but not for later ones.
 fn report_duplicates(items: &[Value], path: &str, problems: &mut Vec<FieldError>) {
+    let mut seen: HashMap<&Value, usize> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
-        if items[..index].iter().filter(|earlier| *earlier == item).count() == 1 {
+        let count = seen.entry(item).or_default();
+        *count += 1;
+        if *count == 2 {
             problems.push(FieldError::with_text(
                 FieldErrorType::Duplicate,
                 format!("{path}[{index}]"),
