@@ -72,7 +72,7 @@ use watched_change::{WatchedChange, watched_change};
 
 /// The bytes that could be read in the time of a step of testing an object. A turn reads a mebibyte of events, or tests
 /// thousands of changes that are not for the watch.
-const BYTES_OF_STEP: usize = 8;
+const BYTES_OF_STEP: usize = 10;
 
 /// The duration of a watch without `timeoutSeconds` is random, from this (kube-apiserver's `--min-request-timeout`) to
 /// twice this.
