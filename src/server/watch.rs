@@ -158,6 +158,9 @@ pub(super) async fn answer(
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let forwarding = if bookmarks { ProgressForwarding::from_request(context, &resource).await } else { None };
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
+    if let Some(cel) = &selection.cel {
+        cel.forget_found();
+    }
     let subscription = resource.state.dispatcher().subscribe(&selection, forwarding.is_some());
     let audit_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
     // A watch of parts of objects has a `Resource` value of its own.

@@ -75,6 +75,9 @@ impl Initial {
         let (listing, snapshot) = read::in_turns(snapshot, found).await?;
         // Failures for single objects are not reported: the headers of the response have been sent.
         read::check_cel(cel.as_deref())?;
+        if let Some(cel) = &cel {
+            cel.forget_found();
+        }
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
         let listing_share = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
             limits.count(limited.limit);

@@ -362,6 +362,12 @@ impl CelFilter {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     }
 
+    /// Forgets the slots that were found last. A watch keeps its filter for as long as it lasts, and the slots take memory
+    /// that is not counted in [`CelFilter::held_bytes`].
+    pub fn forget_found(&self) {
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Begins the evaluation of another state: resets the counts and the messages.
     pub(super) fn begin(&self) {
         for counter in [&self.evaluated, &self.cost, &self.failed] {
