@@ -38,7 +38,9 @@ use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
 use crate::registry::view_namespaces::ViewNamespaces;
-use crate::registry::views::{MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, ViewRights, beyond_selectors};
+use crate::registry::views::{
+    MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, ViewRights, views_beyond_selector_limit,
+};
 use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
 
@@ -147,7 +149,7 @@ pub(super) async fn evaluate_all(
 /// The results, where the Views with too many different selectors of namespaces are rejected.
 fn limit_selectors(evaluated: &Arc<ViewResults>) -> Arc<ViewResults> {
     let valid = evaluated.iter().filter_map(|(name, result)| Some((name, &**result.outcome.as_ref().ok()?)));
-    let rejected = beyond_selectors(valid);
+    let rejected = views_beyond_selector_limit(valid);
     if rejected.is_empty() {
         return evaluated.clone();
     }

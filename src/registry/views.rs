@@ -207,7 +207,7 @@ pub const MOST_NAMESPACE_SELECTORS: usize = 1_000;
 
 /// The names of the Views that would have more than [`MOST_NAMESPACE_SELECTORS`] different selectors of namespaces,
 /// together with those before them.
-pub fn beyond_selectors<'d>(views: impl Iterator<Item = (&'d String, &'d ViewDefinition)>) -> Vec<String> {
+pub fn views_beyond_selector_limit<'d>(views: impl Iterator<Item = (&'d String, &'d ViewDefinition)>) -> Vec<String> {
     let mut selectors = HashSet::new();
     let mut beyond = Vec::new();
     for (name, definition) in views {
@@ -233,8 +233,8 @@ pub fn beyond_selectors<'d>(views: impl Iterator<Item = (&'d String, &'d ViewDef
 struct NamespaceSelectors(BTreeMap<String, Arc<NamespaceSelector>>);
 
 impl NamespaceSelectors {
-    /// Those of these Views.
-    fn of(views: &Views) -> NamespaceSelectors {
+    /// The selectors of these Views.
+    fn in_use(views: &Views) -> NamespaceSelectors {
         let mut selectors = BTreeMap::new();
         for state in views.values() {
             let ViewState::Served(view) = state else { continue };
@@ -270,7 +270,7 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
 /// Returns the Views for the definitions `wanted`. Views of `current` with the same definition continue; the others
 /// end, and so their watches. `whole` is the catalog of the whole server.
 pub(super) fn replaced(current: &Views, wanted: ViewDefinitions, whole: &Catalog) -> Views {
-    let mut selectors = NamespaceSelectors::of(current);
+    let mut selectors = NamespaceSelectors::in_use(current);
     let next: Views = wanted
         .into_iter()
         .map(|(name, verdict)| {

@@ -22,7 +22,7 @@ pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
     let config_maps: Api<Lenient<ConfigMap>> = Api::namespaced(client, NAMESPACE);
     // RBAC can grant list and watch of a single object only if the request selects it by metadata.name.
     let named = Config::default().fields(&format!("metadata.name={NAME}"));
-    // The backoff begins anew after each success, and the watcher reports the beginning of each list as one.
+    // Each success resets the backoff, and the watcher reports the beginning of each list as a success.
     let succeeded = |event: &Result<Event<_>, _>| std::future::ready(!matches!(event, Ok(Event::Init)));
     let mut events = watcher(config_maps, named).filter(succeeded).default_backoff().boxed();
     let mut logged = LastProblem::default();

@@ -546,7 +546,7 @@ impl Server {
             last = unanswered.clone();
             let is_repeated = match (&unanswered, &mut context.view) {
                 (NoResponse::Retry, _) => true,
-                (NoResponse::NamespacesChanged, Some(through)) => through.follow_changed_namespaces(),
+                (NoResponse::NamespacesChanged, Some(view)) => view.follow_changed_namespaces(),
                 (NoResponse::NamespacesChanged, None) | (NoResponse::Error(_) | NoResponse::Forward, _) => false,
             };
             if is_repeated {

@@ -11,7 +11,7 @@ use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::extract::{Extractor, Prune};
 use crate::registry::documents::StaticDocuments;
 use crate::registry::view_namespaces::ViewNamespaces;
-use crate::registry::views::{MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, beyond_selectors};
+use crate::registry::views::{MOST_NAMESPACE_SELECTORS, ViewDefinition, ViewPart, views_beyond_selector_limit};
 use crate::registry::{Registry, Resource, ViewState};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
@@ -90,9 +90,9 @@ fn so_many_different_namespace_selectors_are_served() {
         .collect();
     // A selector of another View.
     views.insert("w".to_owned(), view_of_team("7"));
-    assert_eq!(beyond_selectors(views.iter()), ["v1000"]);
+    assert_eq!(views_beyond_selector_limit(views.iter()), ["v1000"]);
     views.remove("v0000");
-    assert_eq!(beyond_selectors(views.iter()), [""; 0]);
+    assert_eq!(views_beyond_selector_limit(views.iter()), [""; 0]);
 }
 
 #[test]

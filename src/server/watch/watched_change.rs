@@ -42,17 +42,11 @@ pub(super) fn watched_change(selection: &CompactSelection, change: &Change) -> R
 
 /// Whether the expression is true for the object. Counts the work for the current turn.
 fn evaluate(cel: &CelFilter, object: &Object) -> Result<bool, Untested> {
-    let mut test = EventTest::NeedsLongTurn;
-    for (is_long, most) in [(false, object.length()), (true, object.length().max(BYTES_OF_LONG_EVALUATION))] {
-        if test == EventTest::NeedsLongTurn {
-            if !may_read(most) {
-                return Err(Untested::NeedsLongTurn);
-            }
-            count_work(object.length());
-            test = cel.test_event(object, is_long);
-        }
+    let mut tested = test(cel, object, false)?;
+    if tested == EventTest::NeedsLongTurn {
+        tested = test(cel, object, true)?;
     }
-    match test {
+    match tested {
         EventTest::Tested { is_selected, bytes } => {
             count_work(bytes);
             Ok(is_selected)
@@ -60,4 +54,17 @@ fn evaluate(cel: &CelFilter, object: &Object) -> Result<bool, Untested> {
         EventTest::NeedsLongTurn => Err(Untested::NeedsLongTurn),
         EventTest::Over(over) => Err(Untested::Failed(ApiError::BadRequest(over.to_string()))),
     }
+}
+
+/// Tests the object within the limit of a usual turn, or of a long one.
+///
+/// # Errors
+/// The current turn is too short for that. A long one is requested then.
+fn test(cel: &CelFilter, object: &Object, is_long: bool) -> Result<EventTest, Untested> {
+    let bytes = if is_long { object.length().max(BYTES_OF_LONG_EVALUATION) } else { object.length() };
+    if !may_read(bytes) {
+        return Err(Untested::NeedsLongTurn);
+    }
+    count_work(object.length());
+    Ok(cel.test_event(object, is_long))
 }

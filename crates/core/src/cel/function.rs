@@ -451,7 +451,7 @@ fn fits(sort: Sort, found: &CelType, bound: &mut Option<CelType>) -> bool {
     }
 }
 
-/// The type that an entry of the table stands for. `bound` is the type of `A`; `None`: dynamic.
+/// The type of an entry of the table. `bound` is the type of `A`; `None`: dynamic.
 fn type_of(sort: Sort, bound: Option<CelType>) -> CelType {
     let bound = bound.unwrap_or(CelType::Dyn);
     match sort {

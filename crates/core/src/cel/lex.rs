@@ -212,7 +212,7 @@ fn quoted(text: &str, start: usize) -> Result<Option<CelToken>, CelError> {
     let kind = if is_bytes {
         CelTokenKind::Bytes(content.into())
     } else {
-        // The content is valid UTF-8: each escape in a string stands for a whole character.
+        // The content is valid UTF-8: each escape in a string is a whole character.
         CelTokenKind::Text(String::from_utf8(content).map_err(|_| unfinished())?.into())
     };
     Ok(Some(CelToken { kind, start, end }))

@@ -171,8 +171,8 @@ struct Place<'a> {
     can_be_blank: bool,
 }
 
-/// The macro around an expression: the index of its variable ([`Meaning::Variable`]), and the path of the elements that
-/// the variable stands for. Only macros that are not within other macros are planned, so the index is 0.
+/// The macro around an expression: the index of its variable ([`Meaning::Variable`]), and the path of the elements
+/// that are the values of the variable. Only macros that are not within other macros are planned, so the index is 0.
 struct Scope {
     variable: usize,
     elements: Vec<Step>,
@@ -581,7 +581,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The path from the object to the value of an expression. `scope`: the macro around the expression, whose variable
-    /// stands for the elements of its range. `None` if the expression is not a chain of selections and literal keys
+    /// has the elements of its range as values. `None` if the expression is not a chain of selections and literal keys
     /// from `self` or from the variable, or if a step is optional.
     fn steps(&self, id: ExprId, scope: Option<&Scope>) -> Option<Vec<Step>> {
         match self.expr(id) {

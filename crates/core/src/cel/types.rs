@@ -445,7 +445,7 @@ fn metadata() -> Property {
     property(CelType::Object(Arc::new(ObjectType::new(members, false))), true)
 }
 
-/// The JSON key that an escaped name stands for (apiserver `pkg/cel/escaping.go`); `None` if the name has no `__`.
+/// The JSON key of an escaped name (apiserver `pkg/cel/escaping.go`); `None` if the name has no `__`.
 /// Reserved names have the escape `__name__`, and four characters or pairs have escapes such as `__dash__`.
 fn unescape(name: &str) -> Option<String> {
     const ESCAPES: [(&str, &str); 4] =

@@ -233,7 +233,7 @@ fn must_escape(byte: u8, part: Part) -> bool {
     !byte.is_ascii_alphanumeric() && !others.contains(&byte)
 }
 
-/// The bytes that a text with escapes (`%20`) stands for. `None` if an escape is not valid in this part of a URL, or if
+/// The bytes of a text with escapes (`%20`), decoded. `None` if an escape is not valid in this part of a URL, or if
 /// the host has a byte that must be escaped.
 fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
     let is_host = matches!(part, Part::Host | Part::Zone);

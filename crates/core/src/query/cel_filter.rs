@@ -172,7 +172,7 @@ impl CelFilter {
                 "boolean" => IndexedKind::Boolean,
                 _ => IndexedKind::Other,
             };
-            // A field of several paths has the value of any of them, so its index cannot stand for one path.
+            // A field of several paths has the value of any of them, so its index does not answer for one path.
             let can_plan = extractor.has_one_path(index) && extractor.is_offered(index);
             let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| can_plan) else {
                 continue;

@@ -280,7 +280,7 @@ impl Listing {
                     match last {
                         Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {
-                            // The walk has ended. An empty list of sorted objects stands for that.
+                            // The walk has ended. An empty list of sorted objects represents that.
                             self.walk = Walk::Sorted(Vec::new().into_iter());
                             return;
                         }
