@@ -150,7 +150,7 @@ async fn watches_end_when_a_namespace_starts_or_stops_to_match() {
         // A client that was between two watches.
         let mut resumed = cluster.fixture.watch(&watch_from(&before)).await;
         let event = resumed.next().await;
-        assert!(is_expired(event.as_ref(), "too old resource version: "), "{name}: {event:?}");
+        assert!(is_expired(event.as_ref(), &format!("too old resource version: {before} (")), "{name}: {event:?}");
         let mut next = cluster.fixture.watch(&watch_from(&cluster.version().await)).await;
         cluster.fixture.put("ab", "seen", "blue");
         assert_eq!(next.next().await.unwrap()["object"]["metadata"]["name"], "seen", "a client that has listed again");
@@ -240,7 +240,7 @@ async fn clients_of_an_earlier_definition_list_again() {
     cluster.serve();
     let mut resumed = cluster.fixture.watch(&watch_from(&before)).await;
     let event = resumed.next().await;
-    assert!(is_expired(event.as_ref(), "too old resource version: "), "{event:?}");
+    assert!(is_expired(event.as_ref(), &format!("too old resource version: {before} (")), "{event:?}");
     let mut next = cluster.fixture.watch(&watch_from(&cluster.version().await)).await;
     cluster.fixture.put("a", "seen", "blue");
     assert_eq!(next.next().await.unwrap()["object"]["metadata"]["name"], "seen");
