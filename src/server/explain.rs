@@ -2,11 +2,15 @@
 //! the parameter.
 //!
 //! Fields: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits on all pages (see
-//! [`Explanation`]), and `microseconds` that planning and collecting took. A field that is not known when the header is
-//! written is left out. Examples are `bytes`, if it would require reading all hits, and `microseconds` of a watch,
-//! which collects later. A caller that may not list the resource in all namespaces gets no `candidates`, no
-//! `microseconds`, and no counts in the plan, because these depend on objects that it may not see. Characters beyond
-//! ASCII are escaped, as a header requires, and a long plan is truncated.
+//! [`Explanation`]), `microseconds` that planning and collecting took, and `tree`. A field that is not known when the
+//! header is written is left out. Examples are `bytes`, if it would require reading all hits, and `microseconds` of a
+//! watch, which collects later. A caller that may not list the resource in all namespaces gets no `candidates`, no
+//! `microseconds`, and no counts in the plan and the tree, because these depend on objects that it may not see.
+//! Characters beyond ASCII are escaped, as a header requires. A long plan is truncated, and a long tree lacks steps.
+//!
+//! `tree` is a step with these fields: `step` (its text), its estimate (`finds`, `removes`, `tests`, or `evaluates` and
+//! `failed`; see [`StepEstimate`]), `left` (the number of objects after it), `steps` (its inner steps), and `omitted`
+//! (the number of inner steps that the header has no room for).
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::context::RequestContext;
 use super::read;
-use crate::query::{Explanation, Selection, State};
+use crate::query::{Explanation, PlanStep, Selection, State, StepEstimate};
 use crate::registry::Resource;
 use crate::wire::body::Body;
 
@@ -24,19 +28,31 @@ use crate::wire::body::Body;
 /// and a requirement such as `in` can have thousands of values.
 const LONGEST_PLAN: usize = 2048;
 
-/// The plan of a request's selection in this state. It has no counts of a whole store if the caller may not list the
-/// resource in all namespaces.
-pub(super) async fn explanation(
+/// The length of a tree beyond which the header gets no further steps, in bytes.
+const LONGEST_TREE: usize = 3072;
+
+/// The plan of a request's selection in this state, if the request asks for one with `?explain=true`. `further` is what the
+/// request does with the selected objects, such as `sort by spec.size`; `None`: it only sends them. The plan has no
+/// counts of a whole store if the caller may not list the resource in all namespaces.
+pub(super) async fn wanted_explanation(
     context: &RequestContext<'_>,
     resource: &Resource,
     selection: &Selection,
     state: &State,
-) -> Explanation {
+    further: Option<String>,
+) -> Option<Explanation> {
+    if !context.wants_explanation() {
+        return None;
+    }
     let (fields, mut work) = (resource.extractor.fields(), read::work());
-    match context.may_list_all(&resource.gvr).await {
+    let explanation = match context.may_list_all(&resource.gvr).await {
         true => Explanation::new(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,
-    }
+    };
+    Some(match further {
+        Some(text) => explanation.then(&text),
+        None => explanation,
+    })
 }
 
 /// Adds the header `Fieldcache-Explain` to a response. `took` is the time of planning and collecting; `None` if that is
@@ -61,10 +77,40 @@ pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Ex
             let _ = write!(line, ",\"{name}\":{}", json!(known));
         }
     }
+    line.push_str(",\"tree\":");
+    let end = line.len() + LONGEST_TREE;
+    write_step(&mut line, &explanation.tree, end);
     line.push('}');
     if let Ok(value) = HeaderValue::from_str(&ascii(&line)) {
         response.headers_mut().insert(HeaderName::from_static("fieldcache-explain"), value);
     }
+}
+
+/// Writes a step as JSON. Inner steps that would begin after position `end` of the line are left out and counted. The
+/// recursion is bounded: a tree has at most 64 steps and those that the server adds ([`crate::query::plan_steps`]).
+fn write_step(line: &mut String, step: &PlanStep, end: usize) {
+    let numbers: &[(&str, u64)] = match step.estimate {
+        None => &[],
+        Some(StepEstimate::Finds(objects)) => &[("finds", objects)],
+        Some(StepEstimate::Removes(objects)) => &[("removes", objects)],
+        Some(StepEstimate::Tests(objects)) => &[("tests", objects)],
+        Some(StepEstimate::Evaluates { objects, failed }) => &[("evaluates", objects), ("failed", failed)],
+    };
+    // Writing to a string does not fail.
+    let _ = write!(line, "{{\"step\":{}", json!(step.text));
+    for (name, number) in numbers.iter().copied().chain(step.left.map(|left| ("left", left))) {
+        let _ = write!(line, ",\"{name}\":{number}");
+    }
+    for (index, inner) in step.inner.iter().enumerate() {
+        if line.len() > end {
+            line.push_str(if index == 0 { "" } else { "]" });
+            let _ = write!(line, ",\"omitted\":{}}}", step.inner.len() - index);
+            return;
+        }
+        line.push_str(if index == 0 { ",\"steps\":[" } else { "," });
+        write_step(line, inner, end);
+    }
+    line.push_str(if step.inner.is_empty() { "}" } else { "]}" });
 }
 
 /// The same JSON, in which every character outside of printable ASCII is escaped as `\uXXXX`. serde_json has already

@@ -91,10 +91,9 @@ async fn counted(
     let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
     read::check_namespaces(resource, selected.state().version())?;
     let cel_warning = read::check_cel(request.selection().cel.as_deref())?;
-    let explanation = match context.wants_explanation() {
-        true => Some(Box::pin(explain::explanation(context, resource, request.selection(), selected.state())).await),
-        false => None,
-    };
+    let further = (!fields.is_empty()).then(|| format!("count the values of {}", options.labels.join(", ")));
+    let (selection, state) = (request.selection(), selected.state());
+    let explanation = Box::pin(explain::wanted_explanation(context, resource, selection, state, further)).await;
     let shard = request.selection().shard.clone();
     let meta = ListMeta { version: selected.state().version(), continue_token: String::new(), remaining: None, shard };
     let total = selected.total();

@@ -207,9 +207,8 @@ async fn answer_in(
     }
     if context.wants_explanation() {
         let bytes = Some(object_length);
-        let plan = format!("name {key} (1)");
         let candidates = context.may_list_all(&resource.gvr).await.then_some(1);
-        let explanation = Explanation { plan, access: AccessPath::Index, candidates, hits: 1, bytes };
+        let explanation = Explanation::one_object(&key, candidates, bytes);
         explain::add_explain_header(&mut response, &explanation, Some(took));
     }
     Ok(response)

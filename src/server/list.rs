@@ -145,10 +145,8 @@ async fn answer_in(
     read::check_namespaces(resource, state.version())?;
     let cel_warning = read::check_cel(selection.cel.as_deref())?;
     context.record.record_access(selection.access());
-    let explanation = match context.wants_explanation() {
-        true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),
-        false => None,
-    };
+    let further = request.sorting.as_ref().map(|sorting| format!("sort by {}", sorting.text()));
+    let explanation = Box::pin(explain::wanted_explanation(context, resource, selection, &state, further)).await;
     let held_bytes = page.held_bytes;
     let first_length = page.objects.first_length();
     // The length of the longest object bounds the memory for rendering YAML and Tables.

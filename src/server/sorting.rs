@@ -72,6 +72,11 @@ impl Sorting {
         Ok(Some(Sorting { order: SortOrder::new(&keys, has_one_namespace), token, text: text.to_owned() }))
     }
 
+    /// The value of `sortBy`.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Finds the page of a state. `selection` selects the objects that the list shows. `limit` is the maximum number of
     /// objects; `None` for all further objects. `length` returns the length in bytes with which an object counts in the
     /// estimated length of the page.

@@ -225,11 +225,11 @@ async fn explanation(
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
     let is_new_enough = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    if !is_new_enough || !context.wants_explanation() {
+    if !is_new_enough {
         return None;
     }
     let state = State::current(snapshot.clone());
-    Some(Box::pin(explain::explanation(context, resource, selection, &state)).await)
+    Box::pin(explain::wanted_explanation(context, resource, selection, &state, None)).await
 }
 
 /// The result of writing a change.

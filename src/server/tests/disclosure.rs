@@ -124,17 +124,28 @@ async fn only_callers_that_may_list_everything_see_total_counts() {
         serde_json::from_str(answer.header("fieldcache-explain")).unwrap()
     };
     let explanation = explain(&path, TENANT).await;
-    let expected = json!({"plan": "spec.size=7 & tone=blue & metadata.namespace=a", "path": "index", "hits": 2, "bytes": explanation["bytes"]});
+    let tree = json!({"step": "all of", "steps": [
+        {"step": "spec.size=7"}, {"step": "tone=blue"}, {"step": "metadata.namespace=a"},
+    ]});
+    let expected = json!({
+        "plan": "spec.size=7 & tone=blue & metadata.namespace=a", "path": "index", "hits": 2, "bytes": explanation["bytes"],
+        "tree": tree,
+    });
     assert_eq!(explanation, expected, "in the order of the request, without counts and times");
     let mut explanation = explain(&path, ADMIN).await;
-    explanation.as_object_mut().unwrap().remove("microseconds");
+    for other in ["microseconds", "tree"] {
+        explanation.as_object_mut().unwrap().remove(other).unwrap();
+    }
     let plan = "metadata.namespace=a (4) & tone=blue (14) & spec.size=7 (15)";
     assert_eq!(
         explanation,
         json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": explanation["bytes"]})
     );
     let one = explain(&format!("{OWN}/x?explain=true"), TENANT).await;
-    assert_eq!(one, json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"]}));
+    assert_eq!(
+        one,
+        json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"], "tree": {"step": "name a/x", "left": 1}})
+    );
     // How many objects have more values than are indexed is a count too.
     let query = "explain=true&fieldSelector=images%3Di1";
     for (caller, path, tested) in [(ADMIN, ALL_SHIRTS, true), (TENANT, OWN, false)] {

@@ -4,7 +4,7 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::query::{AccessPath, Explanation};
+use crate::query::{Explanation, PlanStep};
 use crate::server::{Settings, explain};
 use crate::wire::body::Body;
 
@@ -112,7 +112,12 @@ async fn a_watch_explains_its_initial_events() {
         let response = fixture.send(Method::GET, &path, &[]).await;
         assert_eq!(response.status(), 200, "{why}");
         let header = response.headers().get("fieldcache-explain").map(|value| value.to_str().unwrap().to_owned());
-        let explanation = header.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+        let explanation = header.map(|text| {
+            let mut explanation: Value = serde_json::from_str(&text).unwrap();
+            let tree = explanation.as_object_mut().unwrap().remove("tree");
+            assert_eq!(tree, Some(json!({"step": "spec.color=green", "finds": 3, "left": 3})), "{why}");
+            explanation
+        });
         assert_eq!(
             explanation,
             is_explained.then(|| expected.clone()),
@@ -133,10 +138,81 @@ async fn a_page_of_the_past_explains_the_past() {
     assert_eq!((&explanation["hits"], explanation.get("bytes")), (&json!(1), None), "{explanation}");
 }
 
+#[tokio::test]
+async fn the_tree_has_each_step_of_a_query() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let shown = |step: &str, finds: u64, left: u64| json!({"step": step, "finds": finds, "left": left});
+    let green = shown("spec.color=green", 3, 3);
+    let cel = "self.spec.color == 'green' && self.metadata.name.size() == 3";
+    let encoded = "self.spec.color%20%3D%3D%20%27green%27%20%26%26%20self.metadata.name.size()%20%3D%3D%203";
+    for (query, accept, expected, why) in [
+        ("", "", shown("everything", 9, 9), "a list"),
+        ("fieldSelector=spec.color%3Dgreen", "", green.clone(), "a field"),
+        (
+            "fieldSelector=spec.color%3Dgreen&labelSelector=tone%3Dblue",
+            "",
+            json!({"step": "all of", "left": 0, "steps": [
+                green,
+                {"step": "test of objects", "tests": 3, "left": 0, "steps": [{"step": "tone=blue", "finds": 6}]},
+            ]}),
+            "a field and a label",
+        ),
+        (
+            "fieldSelector=spec.color%3Dgreen&sortBy=-metadata.name",
+            "",
+            json!({"step": "sort by -metadata.name", "left": 3, "steps": [green]}),
+            "a sorted list",
+        ),
+        (
+            "facets=spec.color&fieldSelector=spec.color%3Dgreen",
+            "application/json;as=Facets;v=v1alpha1;g=view.fieldcache.dev",
+            json!({"step": "count the values of spec.color", "left": 3, "steps": [green]}),
+            "facets",
+        ),
+        (
+            &*format!("celSelector={encoded}"),
+            "",
+            json!({"step": "all of", "left": 3, "steps": [shown("everything", 9, 9), {
+                "step": format!("celSelector={cel}"), "left": 3, "steps": [
+                    {"step": "candidates by the index", "left": 3, "steps": [green]},
+                    {"step": "evaluation", "evaluates": 3, "failed": 0, "left": 3},
+                ],
+            }]}),
+            "an expression of which the index knows a part",
+        ),
+    ] {
+        let path = format!("{ALL_SHIRTS}?explain=true&{query}");
+        let answer = match accept {
+            "" => fixture.get(&path).await,
+            accept => fixture.get_with(&path, &[("accept", accept)]).await,
+        };
+        assert_eq!(answer.code, 200, "{why}: {}", answer.body);
+        assert_eq!(answer.plan_tree(), expected, "{why}");
+    }
+}
+
+#[test]
+fn a_long_tree_lacks_steps_and_counts_them() {
+    let leaf = |text: &str| PlanStep { text: text.to_owned(), estimate: None, left: None, inner: Vec::new() };
+    for (count, whole) in [(10, true), (100, false)] {
+        let inner: Vec<PlanStep> = (0..count).map(|index| leaf(&format!("{index:0100}"))).collect();
+        let tree = PlanStep { inner, ..leaf("all of") };
+        let explanation = Explanation { tree, ..Explanation::one_object("a/x", None, None) };
+        let mut response = Response::new(Body::empty());
+        explain::add_explain_header(&mut response, &explanation, None);
+        let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap();
+        let tree = serde_json::from_str::<Value>(header).unwrap()["tree"].take();
+        let shown = tree["steps"].as_array().unwrap().len();
+        let omitted = tree["omitted"].as_u64().unwrap_or_default() as usize;
+        assert_eq!((shown + omitted, omitted == 0), (count, whole), "{tree}");
+        assert!(header.len() < 4096, "{}", header.len());
+    }
+}
+
 #[test]
 fn long_plans_are_cut_between_letters() {
     let explanation = |plan: String| {
-        let explanation = Explanation { plan, access: AccessPath::Index, candidates: None, hits: 0, bytes: None };
+        let explanation = Explanation { plan, ..Explanation::one_object("a/x", None, None) };
         let mut response = Response::new(Body::empty());
         explain::add_explain_header(&mut response, &explanation, None);
         let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap().to_owned();

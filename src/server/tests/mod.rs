@@ -99,13 +99,21 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// The header of `?explain=true` without the time that it took, which is no fact of a test.
+    /// The header of `?explain=true` without the time that it took, which is no fact of a test, and without the tree.
     #[track_caller]
     fn explanation(&self) -> Value {
         let mut explanation: Value = serde_json::from_str(self.header("fieldcache-explain")).unwrap();
         assert!(explanation["microseconds"].is_u64(), "{explanation}");
-        explanation.as_object_mut().unwrap().remove("microseconds");
+        for other in ["microseconds", "tree"] {
+            explanation.as_object_mut().unwrap().remove(other).unwrap();
+        }
         explanation
+    }
+
+    /// The tree in the header of `?explain=true`.
+    #[track_caller]
+    fn plan_tree(&self) -> Value {
+        serde_json::from_str::<Value>(self.header("fieldcache-explain")).unwrap()["tree"].take()
     }
 
     fn message(&self) -> String {

@@ -235,6 +235,11 @@ impl CelFilter {
         self.evaluated.load(Ordering::Relaxed)
     }
 
+    /// The number of evaluated objects, and of those for which the expression failed.
+    pub(super) fn evaluations(&self) -> (u64, u64) {
+        (self.evaluated(), self.failed.load(Ordering::Relaxed))
+    }
+
     /// The objects for which the expression failed; `None` if there are none.
     ///
     /// # Errors

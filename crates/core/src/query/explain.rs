@@ -1,12 +1,14 @@
-//! Explains how a selection is evaluated: the plan as text, and its cost.
+//! Explains how a selection is evaluated: the plan as text and as a tree, and its cost.
 //!
 //! Ordinary requests do none of this. An explanation plans the selection once more over the same state, so that the
 //! response itself needs no texts. The duration of the response is not part of it, because the core has no clock.
 
+use super::cel_hits;
 use super::compact::{CompactSelection, Selects};
 use super::operand::PlanTerm;
 use super::page::State;
 use super::plan::{Hits, QueryPlan};
+use super::plan_steps::{PlanStep, PlanTrace, StepBudget, StepEstimate};
 use super::selection::{AccessPath, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
@@ -19,6 +21,8 @@ const SUMMED_HITS: u64 = 10_000;
 pub struct Explanation {
     /// The plan as one line, such as `spec.color=blue (3) & app=shop (100)`.
     pub plan: String,
+    /// The plan as a tree, with the number of objects of each step.
+    pub tree: PlanStep,
     /// How the objects are found.
     pub access: AccessPath,
     /// Number of objects that the plan begins with, before anything is intersected or removed; `None` if the caller
@@ -37,7 +41,22 @@ impl Explanation {
         let snapshot = state.snapshot();
         let plan = QueryPlan::new(selection, snapshot, work).await;
         let is_current = state.rewind().is_empty();
-        let (hits, bytes) = match plan.hits(work).await {
+        let mut trace = PlanTrace::recorded();
+        let of_requirements = plan.run(&mut trace, work).await;
+        let (mut budget, left) = (StepBudget::default(), of_requirements.count_in(snapshot));
+        let mut steps = plan.steps(&trace, left, fields, &mut budget);
+        let found = match &selection.cel {
+            None => of_requirements,
+            Some(cel) => {
+                let mut step = cel.step(fields, &mut budget);
+                let slots = cel_hits::narrow(cel, of_requirements, snapshot, work).await;
+                cel.count_step(&mut step, slots.len(), snapshot, work).await;
+                steps.push(step);
+                Hits::Slots(slots)
+            }
+        };
+        let left = found.count_in(snapshot);
+        let (hits, bytes) = match found {
             Hits::Everything => (state.count_in(None), Some(snapshot.json_bytes())),
             Hits::Namespace(namespace) => (state.count_in(Some(&namespace)), None),
             Hits::Slots(slots) => {
@@ -56,11 +75,26 @@ impl Explanation {
         };
         Explanation {
             plan: plan.explain(fields),
+            tree: combined(steps, Some(left)),
             access: selection.access(),
             candidates: Some(plan.candidates()),
             hits,
             bytes: bytes.filter(|_| is_current),
         }
+    }
+
+    /// The explanation of a get, which finds one object by its key. `bytes`: the length of its JSON.
+    pub fn one_object(key: &str, candidates: Option<u64>, bytes: Option<u64>) -> Explanation {
+        let text = format!("name {key}");
+        let tree = PlanStep::new(&text).with_counts(candidates.map(StepEstimate::Finds), Some(1));
+        Explanation { plan: format!("{text} (1)"), tree, access: AccessPath::Index, candidates, hits: 1, bytes }
+    }
+
+    /// The explanation of a request that does something with all selected objects, such as sorting them. `text`
+    /// describes it.
+    #[must_use]
+    pub fn then(self, text: &str) -> Explanation {
+        Explanation { tree: self.tree.then(text), ..self }
     }
 
     /// Like [`Explanation::new`], without anything that depends on objects that are not selected. The plan has no
@@ -78,7 +112,27 @@ impl Explanation {
         let cel = selection.cel.as_deref().map(PlanTerm::Cel);
         let operands = of_fields.chain(of_labels).chain(namespace).chain(shard).chain(cel);
         let parts: Vec<String> = operands.map(|operand| operand.in_words(fields)).collect();
+        let mut budget = StepBudget::default();
+        let mut steps: Vec<PlanStep> = Vec::new();
+        for part in &parts {
+            if selection.cel.is_none() || steps.len() + 1 < parts.len() {
+                steps.extend(budget.take().then(|| PlanStep::new(part)));
+            }
+        }
+        steps.extend(selection.cel.as_ref().map(|cel| cel.step(fields, &mut budget)));
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
-        Explanation { plan, candidates: None, ..Explanation::new(selection, state, fields, work).await }
+        let tree = if parts.is_empty() { PlanStep::new("everything") } else { combined(steps, None) };
+        Explanation { plan, tree, candidates: None, ..Explanation::new(selection, state, fields, work).await }
+    }
+}
+
+/// The step that consists of these, after which `left` objects are left. A single step is the tree itself.
+fn combined(mut steps: Vec<PlanStep>, left: Option<u64>) -> PlanStep {
+    match (steps.len(), steps.pop()) {
+        (1, Some(only)) => PlanStep { left: only.left.or(left), ..only },
+        (_, last) => {
+            steps.extend(last);
+            PlanStep::combining("all of", steps).with_counts(None, left)
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! selection into posting lists to intersect, smallest first; `operand` describes them. [`cel_filter`] and
 //! `cel_hits` evaluate the CEL expression of a request. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact
 //! version. `remaining` counts the objects after a page. [`facets`] counts the values of a field, and [`sort`] sorts by
-//! them, with [`sort_token`]. [`token`] is the `continue` token. [`explain`] describes a plan. [`work`] counts steps and
+//! them, with [`sort_token`]. [`token`] is the `continue` token. [`explain`] describes a plan, whose steps are in [`plan_steps`]. [`work`] counts steps and
 //! yields to other tasks. This module reads snapshots; only `cel_filter` reads JSON, and nothing uses HTTP.
 
 pub mod cel_filter;
@@ -17,6 +17,7 @@ pub mod facets;
 mod operand;
 pub mod page;
 pub mod plan;
+pub mod plan_steps;
 mod remaining;
 pub mod resolve;
 pub mod selection;
@@ -34,6 +35,7 @@ pub use explain::Explanation;
 pub use facets::{Facet, FacetField, SelectedObjects};
 pub use page::{Listing, State};
 pub use plan::{Hits, QueryPlan};
+pub use plan_steps::{PlanStep, StepEstimate};
 pub use resolve::{ResolvedFields, UnsuitableSelector};
 pub use selection::{AccessPath, FieldTerm, Selection};
 pub use sort::{SortField, SortOrder, SortedListing};

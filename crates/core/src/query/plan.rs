@@ -19,6 +19,7 @@ use roaring::RoaringBitmap;
 use super::cel_hits;
 use super::compact::{CompactSelection, Selects};
 use super::operand::PlanTerm;
+use super::plan_steps::{PlanStep, PlanTrace, StepBudget, StepEstimate, TraceEvent};
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
@@ -58,6 +59,17 @@ pub enum Hits {
     Namespace(String),
     /// These slots.
     Slots(RoaringBitmap),
+}
+
+impl Hits {
+    /// The number of selected objects. `snapshot` is that of the plan.
+    pub(super) fn count_in(&self, snapshot: &Snapshot) -> u64 {
+        match self {
+            Hits::Everything => snapshot.len() as u64,
+            Hits::Namespace(namespace) => snapshot.postings().namespace(namespace).map_or(0, |posting| posting.len()),
+            Hits::Slots(slots) => slots.len(),
+        }
+    }
 }
 
 /// A planned selection.
@@ -528,6 +540,11 @@ impl<'a> QueryPlan<'a> {
 
     /// The slots that the selection selects without its CEL expression.
     pub(super) async fn hits_of_requirements(&self, work: &mut Work) -> Hits {
+        self.run(&mut PlanTrace::default(), work).await
+    }
+
+    /// Like [`QueryPlan::hits_of_requirements`]. Records in `trace` how many candidates each step leaves.
+    pub(super) async fn run(&self, trace: &mut PlanTrace, work: &mut Work) -> Hits {
         if self.selects_nothing {
             return Hits::Slots(RoaringBitmap::new());
         }
@@ -540,35 +557,44 @@ impl<'a> QueryPlan<'a> {
         let postings = self.snapshot.postings();
         let mut sets = self.include.iter();
         let mut candidates = match sets.next() {
-            Some(smallest) => smallest.to_bitmap(postings, work).await,
+            Some(smallest) => {
+                let slots = smallest.to_bitmap(postings, work).await;
+                trace.add(TraceEvent::Set { left: slots.len() });
+                slots
+            }
             None => self.snapshot.occupied().to_bitmap(),
         };
         work.spend(candidates.len()).await;
         for set in sets {
             if candidates.len() < TEST_OBJECTS_BELOW {
-                return Hits::Slots(self.tested(&candidates, work).await);
+                return Hits::Slots(self.tested(&candidates, trace, work).await);
             }
             set.intersect(&mut candidates, postings, work).await;
+            trace.add(TraceEvent::Set { left: candidates.len() });
         }
         for set in &self.exclude {
             if candidates.len() < TEST_OBJECTS_BELOW {
-                return Hits::Slots(self.tested(&candidates, work).await);
+                return Hits::Slots(self.tested(&candidates, trace, work).await);
             }
             set.subtract_from(&mut candidates, postings, work).await;
+            trace.add(TraceEvent::Set { left: candidates.len() });
         }
         // The objects that are not completely indexed are in each included set and in no excluded set, whatever their
         // values are. So they are tested now.
         for (_, slots) in &self.incomplete {
             let mut untested = candidates.clone();
             slots.intersect(&mut untested);
-            let selected = self.tested(&untested, work).await;
+            let selected = self.tested(&untested, &mut PlanTrace::default(), work).await;
+            let objects = untested.len();
             candidates -= untested - selected;
+            trace.add(TraceEvent::Tested { objects, left: candidates.len() });
         }
         Hits::Slots(candidates)
     }
 
-    /// The candidates that satisfy the selection without its CEL expression. Tests them one by one.
-    async fn tested(&self, candidates: &RoaringBitmap, work: &mut Work) -> RoaringBitmap {
+    /// The candidates that satisfy the selection without its CEL expression. Tests them one by one, and records that in
+    /// `trace`.
+    async fn tested(&self, candidates: &RoaringBitmap, trace: &mut PlanTrace, work: &mut Work) -> RoaringBitmap {
         let mut selected = RoaringBitmap::new();
         if candidates.is_empty() {
             return selected;
@@ -581,6 +607,7 @@ impl<'a> QueryPlan<'a> {
             }
             work.spend(selection.steps_of_test(object)).await;
         }
+        trace.add(TraceEvent::Tested { objects: candidates.len(), left: selected.len() });
         selected
     }
 
@@ -618,6 +645,47 @@ impl<'a> QueryPlan<'a> {
             ([], None) => "everything".to_owned(),
             (parts, _) => parts.join(" & "),
         }
+    }
+
+    /// The steps of the requirements, in the order in which they run. `trace` is that of [`QueryPlan::run`], and `hits`
+    /// is the number of slots that it returned. `fields`: the fields of the resource, for their labels.
+    pub(super) fn steps(
+        &self,
+        trace: &PlanTrace,
+        hits: u64,
+        fields: &[Field],
+        budget: &mut StepBudget,
+    ) -> Vec<PlanStep> {
+        if self.include.is_empty() && self.exclude.is_empty() {
+            let text = match (&self.selection.namespace, self.selects_nothing) {
+                (_, true) => "nothing".to_owned(),
+                (Some(namespace), false) => PlanTerm::Namespace(namespace).in_words(fields),
+                (None, false) => "everything".to_owned(),
+            };
+            let estimate = Some(StepEstimate::Finds(self.candidates()));
+            return vec![PlanStep::new(&text).with_counts(estimate, Some(hits))];
+        }
+        let included = self.include.iter().map(|set| (set, StepEstimate::Finds(set.cost)));
+        let excluded = self.exclude.iter().map(|set| (set, StepEstimate::Removes(set.cost)));
+        let mut sets = included.chain(excluded).filter(|_| budget.take());
+        let step = |(set, estimate): (&Set<'_>, StepEstimate), left| {
+            PlanStep::new(&set.about.in_words(fields)).with_counts(Some(estimate), left)
+        };
+        let mut steps = Vec::new();
+        for event in trace.events() {
+            match *event {
+                TraceEvent::Set { left } => steps.extend(sets.next().map(|set| step(set, Some(left)))),
+                TraceEvent::Tested { objects, left } => {
+                    // The requirements whose sets were not used are tested together.
+                    let tested = sets.by_ref().map(|set| step(set, None)).collect();
+                    let test = PlanStep::combining("test of objects", tested);
+                    steps.push(test.with_counts(Some(StepEstimate::Tests(objects)), Some(left)));
+                }
+            }
+        }
+        // Sets that were not needed, because another one is empty.
+        steps.extend(sets.map(|set| step(set, None)));
+        steps
     }
 }
 

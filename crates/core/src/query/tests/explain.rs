@@ -1,9 +1,9 @@
 //! Explanations: their words, and their figures against the list that they explain.
 
 use proptest::prelude::any;
-use proptest::{prop_assert_eq, proptest};
+use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::super::{AccessPath, Explanation, Hits, Selection, State};
+use super::super::{AccessPath, Explanation, Hits, PlanStep, Selection, State, StepEstimate, Work};
 use super::{explained, hits_of, names, objects, selections, store, term};
 use crate::extract::{Field, FieldRef, Origin};
 use crate::model::{FieldIndex, Version};
@@ -102,12 +102,101 @@ fn explanations_show_the_lookups_and_their_counts() {
         };
         let found = explained(&selection, &State::current(store.snapshot()), &fields());
         let bytes = bytes.map(|objects: u64| objects * object_bytes);
-        assert_eq!(
-            found,
-            Explanation { plan: plan.to_owned(), access, candidates: Some(candidates), hits, bytes },
-            "{why}"
-        );
+        let expected = (plan, access, Some(candidates), hits, bytes);
+        assert_eq!((&*found.plan, found.access, found.candidates, found.hits, found.bytes), expected, "{why}");
     }
+}
+
+/// The steps of a tree: each in a line, below the one that it is a part of.
+pub(super) fn lines(step: &PlanStep) -> Vec<String> {
+    let estimate = match step.estimate {
+        None => String::new(),
+        Some(StepEstimate::Finds(objects)) => format!(" finds {objects}"),
+        Some(StepEstimate::Removes(objects)) => format!(" removes {objects}"),
+        Some(StepEstimate::Tests(objects)) => format!(" tests {objects}"),
+        Some(StepEstimate::Evaluates { objects, failed }) => format!(" evaluates {objects}, failed {failed}"),
+    };
+    let left = step.left.map(|left| format!(" -> {left}")).unwrap_or_default();
+    let inner = step.inner.iter().flat_map(lines).map(|line| format!("  {line}"));
+    std::iter::once(format!("{}:{estimate}{left}", step.text)).chain(inner).collect()
+}
+
+#[test]
+fn the_tree_has_the_result_of_each_step() {
+    use OperatorName::{In as Equals, NotIn as NotEquals};
+    let color = FieldRef::Field(FieldIndex(0));
+    // 400 objects: half of them are blue, a quarter has the label app, and all but one have the label tier.
+    let records: Vec<_> = (0..400)
+        .map(|index| {
+            let mut labels = if index == 0 { vec![] } else { vec![("tier", "web")] };
+            if index % 4 == 0 {
+                labels.push(("app", "shop"));
+            }
+            record(&format!("a/x{index:03}"), index + 100, &labels, &[if index % 2 == 0 { "blue" } else { "red" }])
+        })
+        .collect();
+    let store = store(records);
+    let values: String = (0..100).map(|value| format!("v{value:02}")).collect::<Vec<_>>().join(",");
+    for (labels, terms, expected, why) in [
+        ("", vec![], &["everything: finds 400 -> 400"][..], "no requirement"),
+        ("", vec![(color, Equals, "blue")], &["spec.color=blue: finds 200 -> 200"], "one requirement is the tree"),
+        (
+            "app",
+            vec![(color, Equals, "blue"), (FieldRef::Namespace, Equals, "a")],
+            &[
+                "all of: -> 100",
+                "  app: finds 100 -> 100",
+                "  spec.color=blue: finds 200 -> 100",
+                "  metadata.namespace=a: finds 400 -> 100",
+            ],
+            "sets are used, the smallest first",
+        ),
+        (
+            "tier",
+            vec![(color, NotEquals, "blue")],
+            &["all of: -> 200", "  tier: finds 399 -> 399", "  spec.color!=blue: removes 200 -> 200"],
+            "a set is removed",
+        ),
+        (
+            "tier",
+            vec![(color, Equals, "blue"), (FieldRef::Name, Equals, "x003")],
+            &[
+                "all of: -> 0",
+                "  metadata.name=x003: finds 1 -> 1",
+                "  test of objects: tests 1 -> 0",
+                "    spec.color=blue: finds 200",
+                "    tier: finds 399",
+            ],
+            "few candidates are tested with the other requirements",
+        ),
+        (
+            "app,none",
+            vec![],
+            &["all of: -> 0", "  none: finds 0", "  app: finds 100"],
+            "nothing runs if a set is empty",
+        ),
+        ("", vec![(FieldRef::Empty, Equals, "v")], &["nothing: finds 0 -> 0"], "a field that no object has"),
+    ] {
+        let selection = Selection {
+            labels: LabelSelector::parse(labels).unwrap(),
+            fields: terms.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
+            ..Selection::default()
+        };
+        let state = State::current(store.snapshot());
+        assert_eq!(lines(&explained(&selection, &state, &fields()).tree), expected, "{why}");
+        // Without counts, the requirements are in their order in the request, and each is a step.
+        let without = super::at_once(Explanation::without_counts(&selection, &state, &fields(), &mut Work::default()));
+        let shown = lines(&without.tree);
+        assert!(!shown.iter().any(|line| line.contains("finds") || line.contains("->")), "{why}: {shown:?}");
+    }
+    let long =
+        Selection { labels: LabelSelector::parse(&format!("app in ({values})")).unwrap(), ..Selection::default() };
+    let text = explained(&long, &State::current(store.snapshot()), &fields()).tree.text;
+    assert_eq!((text.len(), text.ends_with("...")), (163, true), "{text}");
+    let many = (0..100).map(|value| format!("k{value}")).collect::<Vec<_>>().join(",");
+    let many = Selection { labels: LabelSelector::parse(&many).unwrap(), ..Selection::default() };
+    let tree = explained(&many, &State::current(store.snapshot()), &fields()).tree;
+    assert_eq!(lines(&tree).len(), 65, "at most 64 steps, and the one that combines them");
 }
 
 #[test]
@@ -148,6 +237,12 @@ proptest! {
             let listed = names(Listing::new(state.clone(), &selection, None));
             let explanation = explained(&selection, &state, &fields());
             prop_assert_eq!(explanation.hits, listed.len() as u64);
+            // The tree is about the current state, also if the list is not.
+            let current = State::current(state.snapshot().clone());
+            let now = names(Listing::new(current.clone(), &selection, None)).len() as u64;
+            prop_assert_eq!(explanation.tree.left, Some(now), "{:?}", lines(&explanation.tree));
+            let lefts: Vec<u64> = explanation.tree.inner.iter().filter_map(|step| step.left).collect();
+            prop_assert!(lefts.is_sorted_by(|before, after| before >= after), "{:?}", lines(&explanation.tree));
             let walks_all = hits_of(&selection, state.snapshot()) == Hits::Everything;
             prop_assert_eq!(explanation.access == AccessPath::Scan, walks_all);
         }
