@@ -50,10 +50,10 @@ impl ObjectLimits {
 
 /// The sort key of an object: whether it lacks a creation time, its creation time, and its name. Objects without a
 /// creation time, which kube-apiserver always sets, are the newest.
-type Age = (bool, Option<Time>, String);
+pub(super) type Age = (bool, Option<Time>, String);
 
-/// The sort key of an object.
-fn age(metadata: &ObjectMeta) -> Age {
+/// The sort key of an object: the oldest is the first.
+pub(super) fn age(metadata: &ObjectMeta) -> Age {
     let created = metadata.creation_timestamp.clone();
     (created.is_none(), created, metadata.name.clone().unwrap_or_default())
 }

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use super::admission_policy;
 use super::api_error::{LastProblem, described};
 use super::events;
+use super::object_budget::{Age, age};
 use super::reflector;
 use super::replica_state::ReplicaState;
 use super::reported::{ReportedConditions, ReportedKind};
@@ -135,21 +136,26 @@ pub(super) async fn evaluate_all(
         };
         view_results.insert(name, result);
     }
-    let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
+    let views: BTreeMap<String, Arc<View>> = all.into_iter().map(|view| (view.name_any(), view)).collect();
     let evaluated = Arc::new(view_results);
     LastEvaluation {
         results: results.clone(),
         definitions: definitions.clone(),
+        view_results: limit_selectors(&views, &evaluated),
         views,
-        view_results: limit_selectors(&evaluated),
         evaluated,
     }
 }
 
-/// The results, where the Views with too many different selectors of namespaces are rejected.
-fn limit_selectors(evaluated: &Arc<ViewResults>) -> Arc<ViewResults> {
-    let valid = evaluated.iter().filter_map(|(name, result)| Some((name, &**result.outcome.as_ref().ok()?)));
-    let rejected = views_beyond_selector_limit(valid);
+/// The results, where the Views with too many different selectors of namespaces are rejected. The oldest Views have
+/// precedence, so that new ones do not end the service of others.
+fn limit_selectors(views: &BTreeMap<String, Arc<View>>, evaluated: &Arc<ViewResults>) -> Arc<ViewResults> {
+    let valid = evaluated.iter().filter_map(|(name, result)| {
+        let (view, definition) = (views.get(name)?, result.outcome.as_ref().ok()?);
+        Some((age(&view.metadata), &**definition))
+    });
+    let by_age: BTreeMap<Age, &ViewDefinition> = valid.collect();
+    let rejected = views_beyond_selector_limit(by_age.iter().map(|((_, _, name), definition)| (name, *definition)));
     if rejected.is_empty() {
         return evaluated.clone();
     }
@@ -157,7 +163,7 @@ fn limit_selectors(evaluated: &Arc<ViewResults>) -> Arc<ViewResults> {
     for name in rejected {
         let Some(result) = evaluated.get(&name) else { continue };
         let message = format!(
-            "the Views before this one, by name, have {MOST_NAMESPACE_SELECTORS} different namespaceSelectors: use one of \
+            "the older Views have {MOST_NAMESPACE_SELECTORS} different namespaceSelectors: use one of \
              them, or list the namespaces"
         );
         let outcome = Err(vec![SpecProblem { reason: "TooManyNamespaceSelectors", message }]);

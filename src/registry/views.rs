@@ -206,7 +206,7 @@ impl View {
 pub const MOST_NAMESPACE_SELECTORS: usize = 1_000;
 
 /// The names of the Views that would have more than [`MOST_NAMESPACE_SELECTORS`] different selectors of namespaces,
-/// together with those before them.
+/// together with those before them in the order of `views`.
 pub fn views_beyond_selector_limit<'d>(views: impl Iterator<Item = (&'d String, &'d ViewDefinition)>) -> Vec<String> {
     let mut selectors = HashSet::new();
     let mut beyond = Vec::new();

@@ -110,7 +110,7 @@ async fn answer_in(
         let (snapshot, from) = newest_enough(server, context, resource, version, consistency).await?;
         let begun = Instant::now();
         let shown = resource.restrict(Selection::default());
-        let stored = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
+        let stored = snapshot.get(&key).filter(|object| shown.meets_requirements(object)).cloned();
         let took = begun.elapsed();
         context.record.record_access(AccessPath::Index);
         let stored = stored.ok_or_else(not_found)?;
@@ -143,7 +143,7 @@ async fn answer_in(
             if newer.epoch() != epoch {
                 continue;
             }
-            let stored = newer.get(&key).filter(|object| shown.matches(object)).cloned();
+            let stored = newer.get(&key).filter(|object| shown.meets_requirements(object)).cloned();
             (stored.ok_or_else(not_found)?, newer)
         };
         let object = resource.show(stored).ok_or_else(not_found)?;

@@ -6,7 +6,7 @@ use super::read;
 use crate::extract::FieldRef;
 use crate::model::{Scope, quote};
 use crate::query::sort_token::SortToken;
-use crate::query::{SelectedObjects, Selection, SortField, SortOrder, SortedListing, State};
+use crate::query::{CompactSelection, SelectedObjects, Selection, SortField, SortOrder, SortedListing, State};
 use crate::registry::Resource;
 use crate::request::Query;
 use crate::store::Object;
@@ -95,13 +95,12 @@ impl Sorting {
         let (after, taken) = match &self.token {
             None => (None, 0),
             Some(token) => {
-                let after = state.get(&token.after).cloned();
-                if let Some(object) = after.as_ref().filter(|_| selection.cel.is_some()) {
-                    work.wait_to_read(object.length()).await;
-                }
+                let after = state.get(&token.after).cloned().ok_or_else(|| invalid_token(&self.text))?;
                 // A page after an object that the list does not show would reveal the values of that object.
-                let after = after.filter(|object| selection.matches(object));
-                (Some(after.ok_or_else(|| invalid_token(&self.text))?), token.taken)
+                if !CompactSelection::new(selection).test(&after, &mut work).await {
+                    return Err(invalid_token(&self.text));
+                }
+                (Some(after), token.taken)
             }
         };
         let selected = SelectedObjects::find(state, selection, &mut work).await;

@@ -16,12 +16,12 @@ use http::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::flow_control::long_work::wait_to_read;
+use crate::flow_control::long_work::{may_read, wait_to_read};
 use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
-use crate::query::Selection;
 use crate::query::work::yield_to_others;
+use crate::query::{CompactSelection, Selection, Work};
 use crate::registry::{Catalog, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -271,12 +271,16 @@ pub(crate) async fn meets_unencodable(
 ) -> bool {
     let noted = resource.state.unencodable();
     let (mut encoder, mut json, mut read) = (Encoder::default(), Vec::new(), 0);
+    let (selection, mut work) = (CompactSelection::new(selection), Work::with_reads(may_read));
     for key in &noted {
         let Some(object) = snapshot.get(key) else {
             resource.state.forget_unencodable(key);
             continue;
         };
-        let Some(object) = Some(object).filter(|object| selection.matches(object)).cloned() else { continue };
+        if !selection.test(object, &mut work).await {
+            continue;
+        }
+        let object = object.clone();
         wait_to_read(object.length()).await;
         read += object.length();
         let Some(object) = resource.show(object) else { continue };

@@ -25,6 +25,7 @@ use roaring::RoaringBitmap;
 
 use super::cel_type;
 use super::selection::Selection;
+use super::work::Work;
 use crate::cel::{
     CelError, CelEvaluation, CelProgram, EvaluationError, EvaluationLimit, Indexed, IndexedKind, IndexedPath,
     ObjectSet, TimeLimit, TooExpensive,
@@ -39,7 +40,7 @@ const MOST_FOR_OBJECT: u64 = 1_000_000;
 
 /// The maximum cost of an evaluation in a usual turn, in the unit of Kubernetes: about a millisecond. An object that
 /// needs more is evaluated again in a long turn, with the limit [`MOST_FOR_OBJECT`].
-pub(super) const MOST_IN_USUAL_TURN: u64 = 50_000;
+const MOST_IN_USUAL_TURN: u64 = 50_000;
 
 /// The length of an object, in bytes, whose reading takes as long as an evaluation with the cost [`MOST_FOR_OBJECT`]. A
 /// long turn is requested as for reading such an object.
@@ -55,7 +56,7 @@ const MOST_NAMED: usize = 5;
 const BYTES_FOR_ONE: u64 = 64;
 
 /// The steps of work ([`super::work`]) that a cost of one counts.
-pub(super) const STEPS_FOR_ONE: u64 = 2;
+const STEPS_FOR_ONE: u64 = 2;
 
 /// The expression of a request over one resource.
 #[derive(Debug)]
@@ -306,14 +307,30 @@ impl CelFilter {
         }
     }
 
-    /// Whether the expression is true for the object. Counts the cost, and a failure.
-    pub(super) fn selects(&self, object: &Object) -> bool {
-        self.evaluate(object).0
+    /// Whether the expression is true for the object. Counts the cost, a failure and the work. Waits for the turns that
+    /// reading the object and evaluating the expression need. False after a limit is exceeded.
+    pub(super) async fn test_in_turns(&self, object: &Object, work: &mut Work) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        work.wait_to_read(object.length()).await;
+        let (is_selected, cost) = match self.evaluate_in_usual_turn(object) {
+            (Some(is_selected), cost) => (is_selected, cost),
+            (None, cost_so_far) => {
+                // An evaluation does not yield to other tasks, and this one takes longer than a usual turn. So it waits
+                // for a long turn.
+                work.wait_to_read(object.length().max(BYTES_OF_LONG_EVALUATION)).await;
+                let (is_selected, cost) = self.evaluate(object);
+                (is_selected, cost.saturating_add(cost_so_far))
+            }
+        };
+        work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
+        is_selected
     }
 
     /// Like [`CelFilter::evaluate`], but with the limit [`MOST_IN_USUAL_TURN`]. If the evaluation exceeds this limit,
     /// the first value is `None`, nothing is counted, and the second value is the cost so far.
-    pub(super) fn evaluate_in_usual_turn(&self, object: &Object) -> (Option<bool>, u64) {
+    fn evaluate_in_usual_turn(&self, object: &Object) -> (Option<bool>, u64) {
         let (evaluation, length) = self.evaluate_shown(object, MOST_IN_USUAL_TURN);
         if let Err(EvaluationError::OverLimit { .. }) = evaluation.result {
             return (None, evaluation.cost);
@@ -324,7 +341,7 @@ impl CelFilter {
 
     /// Evaluates the expression for the object with the limit [`MOST_FOR_OBJECT`]. Returns whether it is true, and the
     /// cost with that of reading the object. Counts both.
-    pub(super) fn evaluate(&self, object: &Object) -> (bool, u64) {
+    fn evaluate(&self, object: &Object) -> (bool, u64) {
         let (evaluation, length) = self.evaluate_shown(object, MOST_FOR_OBJECT);
         self.count(object, evaluation, length)
     }

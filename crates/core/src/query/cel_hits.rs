@@ -6,10 +6,10 @@ use std::pin::Pin;
 
 use roaring::RoaringBitmap;
 
-use super::cel_filter::{BYTES_OF_LONG_EVALUATION, CelFilter, STEPS_FOR_ONE};
+use super::cel_filter::CelFilter;
 use super::operand::PlanTerm;
 use super::plan::{Hits, QueryPlan};
-use super::plan_steps::{PlanStep, StepBudget, StepEstimate};
+use super::plan_steps::{PlanStep, PlanTrace, StepBudget, StepEstimate};
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::cel::{IndexRequirement, IndexTest, ObjectSet, Subject};
@@ -65,18 +65,7 @@ impl CelFilter {
         let mut selected = &candidates & &certain;
         for slot in candidates - certain {
             let Some(object) = snapshot.object(slot) else { continue };
-            work.wait_to_read(object.length()).await;
-            let (mut is_selected, mut cost) = self.evaluate_in_usual_turn(object);
-            if is_selected.is_none() {
-                // An evaluation does not yield to other tasks, and this one takes longer than a usual turn. So it waits
-                // for a long turn.
-                work.wait_to_read(object.length().max(BYTES_OF_LONG_EVALUATION)).await;
-                let (is_long_selected, long_cost) = self.evaluate(object);
-                is_selected = Some(is_long_selected);
-                cost = cost.saturating_add(long_cost);
-            }
-            work.spend(cost.saturating_mul(STEPS_FOR_ONE)).await;
-            if is_selected == Some(true) {
+            if self.test_in_turns(object, work).await {
                 selected.insert(slot);
             }
             if self.is_over() {
@@ -102,11 +91,13 @@ impl CelFilter {
                 ObjectSet::Nothing => RoaringBitmap::new(),
                 ObjectSet::Leaf(requirement) => {
                     let selection = self.selection_of(requirement);
-                    let plan = QueryPlan::new(&selection, snapshot, work).await;
+                    // The objects whose values are not indexed are evaluated. Testing them for each requirement too
+                    // would take long: each can have tens of thousands of values.
+                    let plan = QueryPlan::new(&selection, snapshot, work).await.without_tests_of_fields();
                     if let Some(step) = &mut step {
                         step.estimate = Some(StepEstimate::Finds(plan.candidates()));
                     }
-                    match plan.hits_of_requirements(work).await {
+                    match plan.run(&mut PlanTrace::default(), work).await {
                         Hits::Everything | Hits::Namespace(_) => snapshot.occupied().to_bitmap(),
                         Hits::Slots(slots) => slots,
                     }

@@ -15,7 +15,7 @@ use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
-use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, Shard, SortedValues};
+use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, Shard, SortedValues, TestedValues};
 use crate::store::Object;
 
 /// Up to this many keys or values are each searched in an object. For more, the labels or values of the object are
@@ -31,15 +31,27 @@ const STEPS_OF_REQUIREMENT: u64 = 2;
 /// The steps to look up one value in an object of very many values.
 const STEPS_OF_LOOKUP: u64 = 25;
 
-/// A selection that can test objects.
-pub trait Selects {
-    /// Whether the object is selected.
-    fn selects(&self, object: &Object) -> bool;
+/// The steps to read one label or value of an object, on the way to the values of a field.
+const STEPS_OF_TEXT: u64 = 2;
+
+/// The steps to read one value as an integer, and to compare it.
+const STEPS_OF_INTEGER: u64 = 25;
+
+/// The requirements of a selection, without its expression.
+pub trait Requirements {
+    /// Whether the object meets all of them.
+    fn are_met_by(&self, object: &Object) -> bool;
 }
 
-impl Selects for Selection {
-    fn selects(&self, object: &Object) -> bool {
-        self.matches(object)
+impl Requirements for Selection {
+    fn are_met_by(&self, object: &Object) -> bool {
+        self.meets_requirements(object)
+    }
+}
+
+impl Requirements for CompactSelection {
+    fn are_met_by(&self, object: &Object) -> bool {
+        self.meets_requirements(object)
     }
 }
 
@@ -58,8 +70,10 @@ pub struct CompactSelection {
     labels: u32,
     /// The number of requirements on fields.
     fields: u32,
-    /// The number of values that the requirements on fields list.
-    listed: u32,
+    /// The number of values and prefixes that the requirements on fields have.
+    looked_up: u32,
+    /// The number of requirements on fields that compare integers, and so read all values of the field.
+    ranges: u32,
     shard: Option<Arc<Shard>>,
     cel: Option<Arc<CelFilter>>,
 }
@@ -154,23 +168,38 @@ impl CompactSelection {
             writer.operand(&requirement.operator);
         }
         selection.fields.iter().for_each(|term| writer.field(term));
-        let listed: usize = selection.fields.iter().map(|term| term.operator.listed().len()).sum();
+        let (mut looked_up, mut ranges) = (0, 0);
+        for term in &selection.fields {
+            match term.operator.values() {
+                TestedValues::Listed(values) => looked_up += values.len(),
+                TestedValues::WithPrefix(_) | TestedValues::Any => looked_up += 1,
+                TestedValues::Integers(_) => ranges += 1,
+            }
+        }
         CompactSelection {
             text: writer.text.into(),
             codes: writer.codes.into(),
             has_namespace: selection.namespace.is_some(),
             labels: u32::try_from(selection.labels.requirements.len()).unwrap_or(u32::MAX),
             fields: u32::try_from(selection.fields.len()).unwrap_or(u32::MAX),
-            listed: u32::try_from(listed).unwrap_or(u32::MAX),
+            looked_up: u32::try_from(looked_up).unwrap_or(u32::MAX),
+            ranges,
             shard: selection.shard.clone(),
             cel: selection.cel.clone(),
         }
     }
 
-    /// Waits until the object may be tested: a CEL expression reads it.
-    pub(super) async fn wait_to_test(&self, object: &Object, work: &mut Work) {
-        if self.cel.is_some() {
-            work.wait_to_read(object.length()).await;
+    /// Whether the selection selects the object. Counts the work, and waits for the turns that an expression needs. The
+    /// expression counts the object too, and selects no further object after a limit is exceeded: see
+    /// [`CelFilter::result`].
+    pub async fn test(&self, object: &Object, work: &mut Work) -> bool {
+        work.spend(self.steps_of_test(object)).await;
+        if !self.meets_requirements(object) {
+            return false;
+        }
+        match &self.cel {
+            Some(cel) => cel.test_in_turns(object, work).await,
+            None => true,
         }
     }
 
@@ -179,16 +208,21 @@ impl CompactSelection {
         self.cel.as_ref()
     }
 
-    /// The selection without its CEL expression.
-    pub(super) fn without_cel(self) -> CompactSelection {
-        CompactSelection { cel: None, ..self }
-    }
-
-    /// The work of testing an object, in steps of some ten nanoseconds. In an object of very many values, each value that
-    /// a requirement on a field lists is looked up.
+    /// The work of testing an object for the requirements, without the expression, in steps of some ten nanoseconds. Each
+    /// requirement on a field reads the labels and values of the object that come before those of the field. In an
+    /// object of very many values, each value and prefix of a requirement is looked up instead. A range of integers reads
+    /// all values.
     pub fn steps_of_test(&self, object: &Object) -> u64 {
-        let listed = if object.has_many_texts() { u64::from(self.listed) } else { 0 };
-        STEPS_OF_OBJECT + self.requirements() as u64 * STEPS_OF_REQUIREMENT + listed * STEPS_OF_LOOKUP
+        let steps = STEPS_OF_OBJECT + self.requirements() as u64 * STEPS_OF_REQUIREMENT;
+        if object.has_many_texts() {
+            let texts = if self.ranges > 0 { object.text_count() as u64 } else { 0 };
+            return steps
+                + u64::from(self.looked_up) * STEPS_OF_LOOKUP
+                + u64::from(self.ranges) * texts * STEPS_OF_INTEGER;
+        }
+        // Counting the values takes about as long as one requirement.
+        let texts = if self.fields > SEARCHED { object.text_count() } else { object.label_count() };
+        steps + u64::from(self.fields) * texts as u64 * STEPS_OF_TEXT
     }
 
     /// The number of requirements on labels and fields. The cost of a test grows with it.
@@ -267,21 +301,25 @@ impl<'s> Reader<'s> {
         let name = operator_of_code(code);
         let operand = self.operand(name);
         let accepts = |value: &str| name.accepts_of_field(&operand, value);
-        let (is_found, is_unknown) = match code >> FIELD_SHIFT {
-            NAME => (accepts(object.name()), false),
-            NAMESPACE => (accepts(object.namespace()), false),
-            EMPTY => (accepts(""), false),
+        let (is_found, index) = match code >> FIELD_SHIFT {
+            NAME => (accepts(object.name()), None),
+            NAMESPACE => (accepts(object.namespace()), None),
+            EMPTY => (accepts(""), None),
             field => {
                 let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
                 let is_found = match &operand {
                     Operand::Values(set) if name.lists_values() && object.has_many_texts() => set.meets(object, index),
+                    // The only other operator with a value is the one for a prefix.
+                    Operand::Values(prefix) if object.has_many_texts() => {
+                        object.has_value_with_prefix(index, prefix.value(0))
+                    }
                     Operand::None | Operand::Values(_) | Operand::Number(_) => object.values(index).any(accepts),
                 };
-                (is_found, object.has_unknown(index))
+                (is_found, Some(index))
             }
         };
         // An object whose values are unknown satisfies no requirement on the field.
-        is_found != name.is_negative() && !(name.is_negative() && is_unknown)
+        is_found != name.is_negative() && !(name.is_negative() && index.is_some_and(|index| object.has_unknown(index)))
     }
 }
 
@@ -329,12 +367,6 @@ impl SortedValues for Set<'_> {
             }
         }
         false
-    }
-}
-
-impl Selects for CompactSelection {
-    fn selects(&self, object: &Object) -> bool {
-        self.meets_requirements(object) && self.cel.as_ref().is_none_or(|cel| cel.selects(object))
     }
 }
 

@@ -4,7 +4,7 @@
 //! response itself needs no texts. The duration of the response is not part of it, because the core has no clock.
 
 use super::cel_hits;
-use super::compact::{CompactSelection, Selects};
+use super::compact::CompactSelection;
 use super::operand::PlanTerm;
 use super::page::State;
 use super::plan::{Hits, QueryPlan};
@@ -63,9 +63,7 @@ impl Explanation {
                 let selection = CompactSelection::new(selection);
                 let mut before = 0;
                 for object in state.rewind().before() {
-                    selection.wait_to_test(object, work).await;
-                    before += u64::from(selection.selects(object));
-                    work.spend(selection.steps_of_test(object)).await;
+                    before += u64::from(selection.test(object, work).await);
                 }
                 let hidden = state.rewind().hidden().intersection_len(&slots);
                 let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::compact::{CompactSelection, Selects};
+use super::compact::CompactSelection;
 use super::page::State;
 use super::plan::{Hits, QueryPlan};
 use super::selection::Selection;
@@ -105,11 +105,9 @@ impl SelectedObjects {
         if !state.rewind().before().is_empty() {
             let selection = CompactSelection::new(selection);
             for object in state.rewind().before() {
-                selection.wait_to_test(object, work).await;
-                if selection.selects(object) {
+                if selection.test(object, work).await {
                     before.push(object.clone());
                 }
-                work.spend(selection.steps_of_test(object)).await;
             }
         }
         let within = match hits {

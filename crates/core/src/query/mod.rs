@@ -30,7 +30,7 @@ pub mod work;
 
 pub use crate::cel::TimeLimit;
 pub use cel_filter::{BYTES_OF_LONG_EVALUATION, CelFilter, EventTest, FailedObjects, OverCost, UnusableExpression};
-pub use compact::{CompactSelection, Selects};
+pub use compact::{CompactSelection, Requirements};
 pub use explain::Explanation;
 pub use facets::{Facet, FacetField, SelectedObjects};
 pub use page::{Listing, State};

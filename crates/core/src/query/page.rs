@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::compact::{CompactSelection, Selects};
+use super::compact::CompactSelection;
 use super::plan::{Hits, QueryPlan};
 use super::selection::Selection;
 use super::work::{Work, at_once};
@@ -170,11 +170,10 @@ impl Listing {
         if !rewind.before().is_empty() {
             let selection = CompactSelection::new(selection);
             for object in rewind.before() {
-                selection.wait_to_test(object, work).await;
-                if starts_at(object.key()) && selection.selects(object) {
+                if starts_at(object.key()) && selection.test(object, work).await {
                     overlay.push_back(object.clone());
                 }
-                work.spend(selection.steps_of_test(object)).await;
+                work.spend(1).await;
             }
         }
         let namespace_prefix = match &hits {

@@ -17,7 +17,7 @@ use std::ops::{Bound, RangeInclusive};
 use roaring::RoaringBitmap;
 
 use super::cel_hits;
-use super::compact::{CompactSelection, Selects};
+use super::compact::CompactSelection;
 use super::operand::PlanTerm;
 use super::plan_steps::{PlanStep, PlanTrace, StepBudget, StepEstimate, TraceEvent};
 use super::selection::{FieldTerm, Selection};
@@ -531,19 +531,22 @@ impl<'a> QueryPlan<'a> {
     /// Runs the plan and returns the selected slots. If the evaluation of a CEL expression exceeds a limit, some are
     /// missing: see [`CelFilter::result`](super::CelFilter::result).
     pub async fn hits(&self, work: &mut Work) -> Hits {
-        let hits = self.hits_of_requirements(work).await;
+        let hits = self.run(&mut PlanTrace::default(), work).await;
         match &self.selection.cel {
             Some(cel) => Hits::Slots(cel_hits::narrow(cel, hits, self.snapshot, work).await),
             None => hits,
         }
     }
 
-    /// The slots that the selection selects without its CEL expression.
-    pub(super) async fn hits_of_requirements(&self, work: &mut Work) -> Hits {
-        self.run(&mut PlanTrace::default(), work).await
+    /// The plan without tests of the objects whose values of a field are not completely indexed. They are hits if the
+    /// requirement on the field is not negative. For a caller that evaluates these objects itself.
+    pub(super) fn without_tests_of_fields(mut self) -> QueryPlan<'a> {
+        self.incomplete.retain(|(part, _)| matches!(part, IndexedPart::Labels));
+        self
     }
 
-    /// Like [`QueryPlan::hits_of_requirements`]. Records in `trace` how many candidates each step leaves.
+    /// Runs the plan without the CEL expression, and returns the selected slots. Records in `trace` how many candidates
+    /// each step leaves.
     pub(super) async fn run(&self, trace: &mut PlanTrace, work: &mut Work) -> Hits {
         if self.selects_nothing {
             return Hits::Slots(RoaringBitmap::new());
@@ -599,10 +602,10 @@ impl<'a> QueryPlan<'a> {
         if candidates.is_empty() {
             return selected;
         }
-        let selection = CompactSelection::new(self.selection).without_cel();
+        let selection = CompactSelection::new(self.selection);
         for slot in candidates {
             let Some(object) = self.snapshot.object(slot) else { continue };
-            if selection.selects(object) {
+            if selection.meets_requirements(object) {
                 selected.insert(slot);
             }
             work.spend(selection.steps_of_test(object)).await;

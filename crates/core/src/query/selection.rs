@@ -84,14 +84,14 @@ impl Selection {
         if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
-    /// Whether the selection selects the object. This is the reference: results of plans and events of watches must
-    /// agree with it.
-    pub fn matches(&self, object: &Object) -> bool {
+    /// Whether the object meets all requirements of the selection, apart from its expression. This is the reference:
+    /// results of plans and events of watches must agree with it. The expression is only evaluated in turns:
+    /// [`CompactSelection::test`](super::CompactSelection::test).
+    pub fn meets_requirements(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
             && self.shard.as_ref().is_none_or(|shard| shard.selects(object.uid_hash(), object.namespace()))
-            && self.cel.as_ref().is_none_or(|cel| cel.selects(object))
     }
 }
 
@@ -218,6 +218,9 @@ impl FieldTerm {
                 let matches = match self.operator.values() {
                     TestedValues::Listed(values) if object.has_many_texts() => {
                         values.iter().any(|value| object.has_value(index, value)) != self.operator.is_negative()
+                    }
+                    TestedValues::WithPrefix(prefix) if object.has_many_texts() => {
+                        object.has_value_with_prefix(index, prefix) != self.operator.is_negative()
                     }
                     TestedValues::Listed(_)
                     | TestedValues::Any

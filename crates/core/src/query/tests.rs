@@ -113,7 +113,7 @@ fn fields_are_compared_byte_by_byte() {
         };
         let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
         let object = snapshot.get("a/x").unwrap();
-        assert_eq!(selection.matches(object), expected, "{text} on {value:?}");
+        assert_eq!(selection.meets_requirements(object), expected, "{text} on {value:?}");
         let found = names(Listing::new(State::current(snapshot), &selection, None));
         assert_eq!(!found.is_empty(), expected, "{text} on {value:?}, from the index");
     }
@@ -294,7 +294,7 @@ proptest! {
         let mut store = store(records);
         let naive = |store: &Store| -> Vec<String> {
             let snapshot = store.snapshot();
-            let mut found: Vec<&Object> = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot)).filter(|object| selection.matches(object)).collect();
+            let mut found: Vec<&Object> = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot)).filter(|object| selection.meets_requirements(object)).collect();
             found.sort_by_key(|object| object.key().to_owned());
             found.into_iter().map(|object| object.key().to_owned()).collect()
         };

@@ -255,7 +255,7 @@ impl Object {
     }
 
     /// The number of labels.
-    pub(super) fn label_count(&self) -> usize {
+    pub fn label_count(&self) -> usize {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => keys.len(),
             LabelKeys::Own => Table::parse(self.texts()).labels,
@@ -304,6 +304,26 @@ impl Object {
                 let table = Table::parse(self.texts());
                 table.from(table.first_at_or_above(field, value)).next() == Some((field, value))
             }
+        }
+    }
+
+    /// Whether a value of the field begins with this prefix; false if the values of the field are unknown.
+    pub fn has_value_with_prefix(&self, field: FieldIndex, prefix: &str) -> bool {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(_) => self.values(field).any(|value| value.starts_with(prefix)),
+            LabelKeys::Own => {
+                let table = Table::parse(self.texts());
+                let first = table.from(table.first_at_or_above(field, prefix)).next();
+                first.is_some_and(|(other, value)| other == field && value.starts_with(prefix))
+            }
+        }
+    }
+
+    /// The number of labels and values of the object.
+    pub fn text_count(&self) -> usize {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(keys) => keys.len() + self.fields().count(),
+            LabelKeys::Own => Table::parse(self.texts()).offsets.len(),
         }
     }
 

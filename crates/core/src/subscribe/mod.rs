@@ -10,7 +10,7 @@ mod tests;
 
 use std::convert::Infallible;
 
-use crate::query::Selects;
+use crate::query::Requirements;
 use crate::store::{Change, Object};
 
 /// A change of an object as one watch with its selection sees it.
@@ -36,9 +36,10 @@ impl Transition {
     }
 }
 
-/// The event of `change` for `selection`; `None` if the object was selected neither before nor after the change.
-pub fn transition(selection: &impl Selects, change: &Change) -> Option<Transition> {
-    match try_transition(change, |object| Ok::<_, Infallible>(selection.selects(object))) {
+/// The event of `change` for a selection without an expression; `None` if the object was selected neither before nor
+/// after the change. For a selection with an expression, see [`try_transition`].
+pub fn transition(selection: &impl Requirements, change: &Change) -> Option<Transition> {
+    match try_transition(change, |object| Ok::<_, Infallible>(selection.are_met_by(object))) {
         Ok(transition) => transition,
         Err(never) => match never {},
     }

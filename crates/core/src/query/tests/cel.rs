@@ -1,6 +1,8 @@
 //! Lists by CEL expressions, compared with the evaluation of every object.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -13,7 +15,11 @@ use crate::cel::{CelProgram, CelType};
 use crate::crd::Crd;
 use crate::extract::{Extractor, Prune};
 use crate::model::Version;
-use crate::query::{CelFilter, EventTest, Listing, Selection, State};
+use crate::query::work::at_once;
+use crate::query::{
+    BYTES_OF_LONG_EVALUATION, CelFilter, EventTest, Explanation, Listing, SelectedObjects, Selection, State, TimeLimit,
+    Work,
+};
 use crate::selector::LabelSelector;
 use crate::store::{HistoryLimits, IndexLimits, Object, Store};
 use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
@@ -207,6 +213,73 @@ fn an_expression_that_is_estimated_to_cost_too_much_is_rejected_unless_the_index
     assert!(error.contains(" for an object, above the limit of 1000000"), "{error}");
     let indexed = vec!["self.spec.color == 'blue'"; 300].join(" || ");
     assert!(CelFilter::new(&indexed, &extractor, true, None).is_ok());
+}
+
+thread_local! {
+    /// The lengths for which the work of a test has waited.
+    static WAITED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The number of readings of the clock of a test.
+    static READINGS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A clock that advances by a second with each reading.
+fn next_second() -> Duration {
+    READINGS.set(READINGS.get() + 1);
+    Duration::from_secs(READINGS.get())
+}
+
+/// An expression that costs more than a usual turn permits is evaluated in a long turn for each object, also for the
+/// objects of an earlier version, and not any more after a limit is exceeded.
+#[test]
+fn objects_of_the_past_are_evaluated_in_their_turns() {
+    let extractor = extractor(false);
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let object = |number: u64, app: &str| {
+        let name = format!("n{}", number % 10);
+        let metadata = json!({
+            "namespace": "a", "name": name, "resourceVersion": number.to_string(), "labels": {"app": app},
+        });
+        extractor.extract(Bytes::from(json!({"metadata": metadata, "spec": {}}).to_string())).unwrap()
+    };
+    for (numbers, app) in [(10..20, "shop"), (20..30, "other")] {
+        for number in numbers {
+            store.apply(&object(number, app));
+        }
+    }
+    let past = || State::at(store.snapshot(), Version::new(19), None).unwrap();
+    let selection = |expression: &str| {
+        let filter = Arc::new(CelFilter::new(expression, &extractor, true, None).unwrap());
+        let labels = LabelSelector::parse("app=shop").unwrap();
+        (filter.clone(), Selection { labels, cel: Some(filter), ..Selection::default() })
+    };
+    let work = || {
+        WAITED.take();
+        Work::with_reads(|bytes| {
+            WAITED.with_borrow_mut(|waited| waited.push(bytes));
+            true
+        })
+    };
+    let long_turns = || WAITED.take().into_iter().filter(|bytes| *bytes >= BYTES_OF_LONG_EVALUATION).count();
+    // Each evaluation costs about 80,000, and a usual turn permits 50,000.
+    let long = "lists.range(20000).all(i, i >= 0)";
+    let (filter, selected) = selection(long);
+    let mut counted = work();
+    assert_eq!(names(at_once(Listing::begin(past(), &selected, None, &mut counted))).len(), 10);
+    assert_eq!((long_turns(), filter.evaluated()), (10, 10), "a list");
+    let mut counted = work();
+    assert_eq!(at_once(SelectedObjects::find(past(), &selected, &mut counted)).total(), 10);
+    assert_eq!(long_turns(), 10, "facets");
+    let mut counted = work();
+    assert_eq!(at_once(Explanation::new(&selected, &past(), extractor.fields(), &mut counted)).hits, 10);
+    assert_eq!(long_turns(), 10, "an explanation");
+    // The time of one evaluation is limited too. The first object exceeds the limit, so no other one is evaluated.
+    let (filter, _) = selection(long);
+    let no_time = TimeLimit { clock: next_second, most: Duration::from_millis(1) };
+    let filter = Arc::new(Arc::into_inner(filter).unwrap().with_time_limit(no_time));
+    let selected = Selection { cel: Some(filter.clone()), ..selected };
+    assert_eq!(names(at_once(Listing::begin(past(), &selected, None, &mut work()))), [""; 0]);
+    assert!(filter.result().is_err() && filter.evaluated() == 1, "{:?}", filter.evaluated());
 }
 
 proptest! {

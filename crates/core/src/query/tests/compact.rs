@@ -8,7 +8,7 @@ use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};
-use crate::query::{CompactSelection, FieldTerm, Selection, Selects};
+use crate::query::{CompactSelection, FieldTerm, Selection};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
@@ -76,7 +76,7 @@ proptest! {
             let selection = Selection { labels, fields: fields.clone(), ..Selection::default() };
             let compact = CompactSelection::new(&selection);
             for object in &objects {
-                prop_assert_eq!(compact.selects(object), selection.matches(object), "{:?}", selection);
+                prop_assert_eq!(compact.meets_requirements(object), selection.meets_requirements(object), "{:?}", selection);
             }
         }
     }
@@ -102,7 +102,7 @@ fn labels_are_walked_once_for_many_requirements() {
     let labels = LabelSelector::new(requirements.collect());
     let compact = CompactSelection::new(&Selection { labels, ..Selection::default() });
     assert_eq!(compact.requirements(), 1_000);
-    let read = text_reads::counted(|| assert!(compact.selects(&object)));
+    let read = text_reads::counted(|| assert!(compact.meets_requirements(&object)));
     assert!(read < 1_000, "{read} texts of 250 labels");
 }
 
@@ -117,7 +117,7 @@ fn the_smaller_one_of_a_set_and_the_values_of_an_object_is_searched_in_the_other
         let operator = Operator::NotIn(texts("w", wanted));
         let fields = vec![FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator }];
         let compact = CompactSelection::new(&Selection { fields, ..Selection::default() });
-        let read = text_reads::counted(|| assert!(compact.selects(&object)));
+        let read = text_reads::counted(|| assert!(compact.meets_requirements(&object)));
         assert!(read < 5_000, "{read} texts, {values} values and {wanted} in the set");
     }
 }

@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The keys of the selected objects, by a test of every object.
 fn naive(snapshot: &Snapshot, selection: &Selection) -> Vec<String> {
     let objects = snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object);
-    objects.filter(|object| selection.matches(object)).map(|object| object.key().to_owned()).collect()
+    objects.filter(|object| selection.meets_requirements(object)).map(|object| object.key().to_owned()).collect()
 }
 
 proptest! {

@@ -91,8 +91,11 @@ fn place(field: FieldIndex, value: Option<&str>) -> (u8, i64, String) {
 
 /// The keys of the selected objects, sorted.
 fn naive(objects: &BTreeMap<String, (Has, Object)>, selection: &Selection, order: &[SortField]) -> Vec<String> {
-    let mut found: Vec<(&String, &Has)> =
-        objects.iter().filter(|(_, (_, object))| selection.matches(object)).map(|(key, (has, _))| (key, has)).collect();
+    let mut found: Vec<(&String, &Has)> = objects
+        .iter()
+        .filter(|(_, (_, object))| selection.meets_requirements(object))
+        .map(|(key, (has, _))| (key, has))
+        .collect();
     // The last field first, because the sort is stable.
     for SortField { field, is_descending } in order.iter().rev() {
         let value = |(key, has): &(&String, &Has)| match field {

@@ -13,7 +13,7 @@ use crate::query::work::at_once;
 use crate::query::{CompactSelection, Explanation, FieldTerm, Hits, Listing, QueryPlan, Selection, State, Work};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
-use crate::store::{HistoryLimits, IndexLimits, Store};
+use crate::store::{HistoryLimits, IndexLimits, Store, text_reads};
 
 /// How often it yields.
 fn yields<Done>(work: impl Future<Output = Done>) -> (Done, usize) {
@@ -116,6 +116,43 @@ fn tests_of_objects_with_many_values_count_each_listed_value() {
     assert!(steps >= 25 * 10_000, "{steps}");
     let one = Selection { fields: selection.fields[..1].to_vec(), ..Selection::default() };
     assert!(CompactSelection::new(&one).steps_of_test(object) < 3_000);
+}
+
+/// A test of a prefix looks it up, and one of integers reads all values. Both are counted, also for objects of few values.
+#[test]
+fn tests_count_what_they_read() {
+    let values: Vec<String> = (0..5_000).map(|number| number.to_string()).collect();
+    let few: Vec<String> = (0..60).map(|number| number.to_string()).collect();
+    let mut store = Store::new(HistoryLimits::default());
+    for (name, values) in [("many", &values), ("few", &few)] {
+        let values = values.iter().map(String::as_str).collect();
+        store.apply(&record_of_many(&format!("a/{name}"), 1, &[], &[values]));
+    }
+    let snapshot = store.snapshot();
+    let object = |name: &str| snapshot.get(&format!("a/{name}")).unwrap();
+    let field = FieldRef::Field(FieldIndex(0));
+    let prefix = |number: usize| Operator::StartsWith(format!("none{number}"));
+    for (name, operators, least, most_read, why) in [
+        ("many", (0..1_000).map(prefix).collect(), 25_000, 30_000, "each prefix is a lookup"),
+        ("many", vec![Operator::GreaterThan(5_000)], 25 * 5_000, 20_000, "a range reads all values"),
+        ("few", (0..1_000).map(prefix).collect(), 1_000 * 2 * 60, 70_000, "each requirement reads the values"),
+    ] {
+        let fields = Vec::from_iter(operators.into_iter().map(|operator| FieldTerm::new(field, operator)));
+        let selection = Selection { fields: fields.clone(), ..Selection::default() };
+        let object = object(name);
+        let compact = CompactSelection::new(&selection);
+        assert!(compact.steps_of_test(object) >= least, "{why}: {} steps", compact.steps_of_test(object));
+        // The first requirement is not met, so each is tested alone.
+        let read = text_reads::counted(|| {
+            for field in fields {
+                let alone = Selection { fields: vec![field], ..Selection::default() };
+                assert!(!CompactSelection::new(&alone).meets_requirements(object), "{why}");
+            }
+        });
+        assert!(read <= most_read, "{why}: {read} texts");
+    }
+    let usual = Selection { fields: vec![FieldTerm::new(field, Operator::equal_to("1"))], ..Selection::default() };
+    assert!(CompactSelection::new(&usual).steps_of_test(object("few")) < 50, "a usual test counts little");
 }
 
 /// Two sets of a request can have tens of thousands of values each.
