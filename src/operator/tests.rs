@@ -743,7 +743,15 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
 /// New Views do not take the selectors of namespaces from older ones, whatever their names are.
 #[test]
 fn the_oldest_views_have_the_selectors_of_namespaces() {
-    let definitions = Arc::new(definitions());
+    let mut definitions = definitions();
+    let namespaces = Definition {
+        kind: "Namespace".to_owned(),
+        scope: Scope::Cluster,
+        origin: ResourceOrigin::BuiltIn,
+        extractor: crate::builtin::extractor("", "v1", "Namespace"),
+    };
+    definitions.resources.insert(Gvr::new("", "v1", "namespaces"), namespaces);
+    let definitions = Arc::new(definitions);
     let caches = [("shirts.stable.example.com", "stable.example.com", "shirts"), ("namespaces", "", "namespaces")];
     let caches = caches.map(|(name, group, resource)| field_cache(name, json!({"group": group, "resource": resource})));
     let results = Arc::new(evaluate_all(&caches, &definitions));

@@ -144,6 +144,7 @@ impl<'a> Clause<'a> {
             None => return None,
         };
         let parameters: Vec<(&str, &str)> = parts
+            .take(MOST_PARAMETERS)
             .filter_map(|parameter| parameter.split_once('='))
             .map(|(key, value)| (key.trim(), value.trim().trim_matches('"')))
             .collect();
@@ -367,6 +368,9 @@ pub fn check_route_accept(headers: &HeaderMap, offered: &'static [&'static str])
 
 /// The maximum number of media types that are read. Clients send a handful, and a header has room for 400,000.
 const MOST_CLAUSES: usize = 256;
+
+/// The maximum number of parameters of a media type that are read.
+const MOST_PARAMETERS: usize = 64;
 
 /// The media type of protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

@@ -10,7 +10,7 @@ use crate::cli::shared_arguments::{OutputFormat, SourceArguments};
 #[command(
     after_help = "Prints objects like kubectl get, from any server: kube-apiserver, fieldcache, or a View, whose URL is its server. With --dir, this process reads the folder, with the code of the server. Lists are read and printed page by page.
 
-These need a fieldcache server, because kube-apiserver ignores their parameters: --where, --sort-by, --facets, and --count with selectors. The command finds out whether the server is one, and fails otherwise. kube-apiserver rejects the additional operators of --field-selector.
+These need a fieldcache server, because kube-apiserver ignores their parameters: --where, --sort-by, --facets, --explain, and --count with selectors. The command finds out whether the server is one, and fails otherwise. kube-apiserver rejects the additional operators of --field-selector.
 
 There is no --watch: kubectl get --watch works with the same server.
 
@@ -19,6 +19,7 @@ Examples:
   fieldcache get shirts --where \"self.spec.color == 'blue' || self.spec.quantity > 10\"
   fieldcache get shirts -A --sort-by -spec.quantity,metadata.name --limit 3
   fieldcache get pods -A --count -l app=shop --server http://127.0.0.1:8181
+  fieldcache get shirts -A --where \"self.spec.quantity > 10\" --explain
   fieldcache get pods -A --facets spec.nodeName,status.phase --facet-limit 5
   fieldcache get pods -A --columns metadata.name,IMAGES:spec.containers[*].image
   fieldcache get pod/web-1 shirt/example1 -n team-a -o yaml --dir manifests/samples
@@ -77,6 +78,9 @@ pub struct GetArguments {
     /// Add a column for each of these labels
     #[arg(short = 'L', long, value_name = "LABEL,...", value_delimiter = ',')]
     pub label_columns: Vec<String>,
+    /// Also print how the server finds the objects, to standard error: the steps of its plan, with numbers of objects
+    #[arg(long)]
+    pub explain: bool,
     /// Print no headers of columns
     #[arg(long)]
     pub no_headers: bool,
@@ -163,6 +167,7 @@ impl GetArguments {
             ("--limit", self.limit.is_some()),
             ("--count", self.count),
             ("--facets", self.facets.is_some()),
+            ("--explain", self.explain),
         ];
         match options.into_iter().find(|(_, is_set)| *is_set) {
             None => Ok(()),

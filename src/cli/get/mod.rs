@@ -2,7 +2,8 @@
 //!
 //! [`arguments`] are the options, and [`requests`] reads pages, objects and counts from a server. With `--dir`, that is
 //! a server in this process ([`local`]). [`table`] prints the Table of the server, [`columns`] the columns of
-//! `--columns`, [`document`] JSON and YAML, and [`facets`] numbers of objects, all to [`streams`]. Nothing is selected
+//! `--columns`, [`document`] JSON and YAML, [`facets`] numbers of objects, and [`plan`] the plan of a query, all to
+//! [`streams`]. Nothing is selected
 //! or sorted here: a query that the server does not answer is an error. There is no watch: kubectl has one.
 
 pub mod arguments;
@@ -10,6 +11,7 @@ mod columns;
 mod document;
 mod facets;
 mod local;
+mod plan;
 mod requests;
 mod streams;
 mod table;

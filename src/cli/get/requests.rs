@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::arguments::GetArguments;
+use super::plan;
 use super::streams::Streams;
 use crate::cli::output::printable;
 use crate::cli::paths::{list_path, object_path};
@@ -99,6 +100,12 @@ impl<'r> Requests<'r> {
         selectors.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 
+    /// The query parameter of `--explain`, if it is given.
+    fn explain_parameter(&self) -> Option<(&'static str, String)> {
+        let (name, value) = plan::PARAMETER;
+        self.arguments.explain.then(|| (name, value.to_owned()))
+    }
+
     /// The next page of a list; `None` after the last one, or after the last one that `--limit` permits.
     ///
     /// # Errors
@@ -119,8 +126,9 @@ impl<'r> Requests<'r> {
             (chunk, left) => Some(left.map_or(chunk, |left| left.min(chunk))),
         };
         parameters.extend(size.map(|size| ("limit", size.to_string())));
-        if !token.is_empty() {
-            parameters.push(("continue", token));
+        match token.is_empty() {
+            true => parameters.extend(self.explain_parameter()),
+            false => parameters.push(("continue", token)),
         }
         let path = with_parameters(&list_path(pages.resource, self.namespace), &parameters);
         let page = self.read(&path, &pages.accept, streams).await?;
@@ -169,6 +177,7 @@ impl<'r> Requests<'r> {
     ) -> anyhow::Result<Option<Value>> {
         let mut parameters = self.selectors();
         parameters.extend(fields.map(|fields| ("facets", fields.to_owned())));
+        parameters.extend(self.explain_parameter());
         parameters.extend(self.arguments.facet_limit.map(|limit| ("facetLimit", limit.to_string())));
         self.read_facets(resource, &parameters, streams).await
     }
@@ -215,7 +224,7 @@ impl<'r> Requests<'r> {
         Ok(remaining.map(|remaining| remaining + u64::try_from(first).unwrap_or(u64::MAX)))
     }
 
-    /// Checks, if `--where` or `--sort-by` is given, that the server does not ignore the query parameter of the option.
+    /// Checks, if `--where`, `--sort-by` or `--explain` is given, that the server does not ignore the query parameter of the option.
     ///
     /// # Errors
     /// The server would ignore the parameter; names the remedy. And those of [`Requests::read`].
@@ -224,7 +233,11 @@ impl<'r> Requests<'r> {
         resource: &Discovered,
         streams: &mut Streams<'_>,
     ) -> anyhow::Result<()> {
-        let options = [("--where", self.arguments.expression.is_some()), ("--sort-by", self.sort_by.is_some())];
+        let options = [
+            ("--where", self.arguments.expression.is_some()),
+            ("--sort-by", self.sort_by.is_some()),
+            ("--explain", self.arguments.explain),
+        ];
         let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) else { return Ok(()) };
         // Without selectors, so that the server need not evaluate an expression for this check.
         match self.read_facets(resource, &Vec::new(), streams).await? {
@@ -280,6 +293,9 @@ impl<'r> Requests<'r> {
             if self.warned.insert(text.clone()) {
                 writeln!(streams.err, "Warning: {}", printable(&text))?;
             }
+        }
+        if let Some(text) = plan::text(&headers).filter(|_| self.arguments.explain) {
+            write!(streams.err, "{text}")?;
         }
         Ok(Ok(document))
     }

@@ -270,4 +270,10 @@ async fn so_many_media_types_of_a_request_are_read() {
     assert_eq!(fixture.get_with(path, &[("accept", &accept(256))]).await.code.as_u16(), 406);
     let pretty = format!("{}application/json;pretty=1", "application/json,".repeat(256));
     assert_eq!(fixture.get_with(path, &[("accept", &pretty)]).await.code.as_u16(), 200);
+    // A media type has few parameters too. Those of a Table are the first ones, or are not read.
+    let table = |others: usize| format!("application/json;{}as=Table;v=v1;g=meta.k8s.io", "a=b;".repeat(others));
+    for (others, kind) in [(61, "Table"), (64, "ShirtList")] {
+        let answer = fixture.get_with(path, &[("accept", &table(others))]).await;
+        assert_eq!(answer.json()["kind"], kind, "{others} other parameters");
+    }
 }

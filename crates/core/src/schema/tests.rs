@@ -297,6 +297,21 @@ fn every_error_has_the_words_of_kube_apiserver() {
     }
 }
 
+/// Each error names all values of an `enum`, so an object with very many errors takes much memory.
+#[test]
+fn validation_ends_after_so_many_errors() {
+    let list = json!({"type": "array", "items": {"enum": ["a"]}});
+    let map = json!({"type": "object", "additionalProperties": {"enum": ["a"]}});
+    let members = |count: usize| (0..count).map(|number| (format!("k{number}"), json!(number))).collect();
+    for (count, expected) in [(499, 499), (500, 500), (501, 500), (10_000, 500)] {
+        for (schema, value) in [(&list, Value::from_iter(0..count)), (&map, Value::Object(members(count)))] {
+            let root = spec_schema(schema);
+            let errors = validate::validate(&object(&value), SchemaNode::new(&root, &no_references));
+            assert_eq!(errors.len(), expected, "{count} errors of {schema}");
+        }
+    }
+}
+
 #[test]
 fn what_a_schema_allows_has_no_problem() {
     for (schema, value) in [

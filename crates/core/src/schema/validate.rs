@@ -18,7 +18,11 @@ use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_errors;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Validates an object, and returns all errors.
+/// The elements of a list, and the members of an object, are validated until so many errors are found. Each error can
+/// repeat all values of an `enum`, and a file can have tens of thousands of invalid values.
+const MOST_ERRORS: usize = 500;
+
+/// Validates an object, and returns its errors: all of them, unless a list or an object has more than [`MOST_ERRORS`].
 pub fn validate(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: false };
     validator.all_errors(object, schema)
@@ -268,6 +272,9 @@ impl Validator {
         let mut outcome = Outcome::default();
         if let Some(item_schema) = schema.items() {
             for (index, item) in items.iter().enumerate() {
+                if outcome.problems.len() >= MOST_ERRORS {
+                    break;
+                }
                 outcome.merge(self.validate_value(item, item_schema, &format!("{path}[{index}]")));
             }
         }
@@ -297,6 +304,9 @@ impl Validator {
             outcome.add(too_many(path, size, limit));
         }
         for (name, member) in members {
+            if outcome.problems.len() >= MOST_ERRORS {
+                break;
+            }
             if let Some(property) = schema.property(name) {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 outcome.merge(self.validate_value(member, property, &path));

@@ -12,10 +12,10 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::arguments::{GetArguments, WantedObjects};
-use super::columns;
 use super::columns::PathColumn;
 use super::requests::warning_text;
 use super::{Streams, answer};
+use super::{columns, plan};
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
 use crate::cli::tests::golden;
@@ -116,6 +116,47 @@ async fn queries_of_fieldcache_reach_the_server() {
         let names: Vec<&str> = answer.out.lines().filter_map(|line| line.split('/').nth(1)).collect();
         assert_eq!((names.join(" "), answer.exit()), (expected.to_owned(), Exit::Done), "{why}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_of_a_query_is_printed_as_a_tree() {
+    for (arguments, expected, why) in [
+        (&["--field-selector", "spec.color=blue"][..], "spec.color=blue  (finds 3, left 3)\n", "one requirement"),
+        (
+            &[
+                "--field-selector",
+                "spec.color=blue",
+                "-l",
+                "app=shop",
+                "--sort-by",
+                "-spec.quantity",
+                "--limit",
+                "1",
+                "--chunk-size",
+                "1",
+            ],
+            "sort by -spec.quantity  (left 2)\n\
+             └─all of  (left 2)\n  \
+               ├─spec.color=blue  (finds 3, left 3)\n  \
+               └─test of objects  (tests 3, left 2)\n    \
+                 └─app=shop  (finds 3)\n",
+            "a sorted list, of which one page is read",
+        ),
+        (
+            &["--facets", "spec.color"],
+            "count the values of spec.color  (left 6)\n└─everything  (finds 6, left 6)\n",
+            "facets",
+        ),
+    ] {
+        let answer = in_folder(SAMPLES, &[&["shirts", "-A", "--explain"], arguments].concat()).await;
+        let (first, tree) = answer.err.split_once('\n').unwrap();
+        assert!(first.starts_with("Plan: ") && first.ends_with(" microseconds"), "{why}: {first}");
+        assert_eq!((tree, answer.exit()), (expected, Exit::Done), "{why}");
+    }
+    let header = r#"{"path":"a\u001b[2J","hits":1,"tree":{"step":"x\u001b[2J","steps":[{"step":"y"}],"omitted":7}}"#;
+    let headers = [("fieldcache-explain".parse().unwrap(), header.parse().unwrap())].into_iter().collect();
+    let text = plan::text(&headers).unwrap();
+    assert!(!text.contains('\u{1b}') && text.ends_with("\n├─y\n└─7 more steps\n"), "{text:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
