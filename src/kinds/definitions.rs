@@ -55,7 +55,7 @@ fn rules_of(name: &str) -> Option<Value> {
     match name {
         "fieldcaches.fieldcache.dev" => Some(json!([{
             "rule": "self.metadata.name == (self.spec.group == '' ? self.spec.resource : self.spec.resource + '.' + self.spec.group)",
-            "message": "the name must be RESOURCE.GROUP of its spec, or RESOURCE for the core group, so that there is one FieldCache for each resource",
+            "message": "the name must be PLURAL.GROUP of the resource in the spec, or PLURAL for the core group, so that there is one FieldCache for each resource",
             "messageExpression": "'the name must be ' + (self.spec.group == '' ? self.spec.resource : self.spec.resource + '.' + self.spec.group) + ', so that there is one FieldCache for each resource'",
         }])),
         "selectableresources.fieldcache.dev" => Some(json!([{

@@ -34,7 +34,7 @@ pub const MAX_LISTED: usize = 32;
     status = "SelectableResourceStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "SelectableResource shows the selectable fields of a resource, in addition to metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. The operator deletes it when the resource is no longer served.",
+    doc = "SelectableResource shows the selectable fields of a resource, in addition to metadata.name and metadata.namespace. The operator writes a SelectableResource for each resource that has such fields or a FieldCache. Its name is PLURAL.GROUP of the resource, or PLURAL for the core group. The operator deletes the object when the resource is no longer served.",
     selectable = ".status.cached",
     printcolumn(
         name = "Fields",
@@ -87,12 +87,11 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub versions: Vec<ResourceVersion>,
-    /// The fieldPaths of all selectable fields in any of the versions, in addition to metadata.name and
-    /// metadata.namespace.
+    /// The fieldPaths of all selectable fields in all versions, in addition to metadata.name and metadata.namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub field_paths: Vec<String>,
-    /// Summary of fieldPaths for a terminal column: the first ones, and the number of others, such as
+    /// A short form of fieldPaths for a column: the first paths, and the number of the other ones, such as
     /// spec.color,spec.size,+2.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
@@ -103,7 +102,9 @@ pub struct SelectableResourceStatus {
     /// Whether a FieldCache caches the resource.
     #[serde(default)]
     pub cached: bool,
-    /// Accepted: every field of the CRD and of the FieldCache is valid. Published: the fields are in OpenAPI.
+    /// Accepted: every field of the CRD and of the FieldCache is valid.
+    ///
+    /// Published: the OpenAPI document of fieldcache contains the fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
@@ -120,11 +121,11 @@ pub struct ResourceVersion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["fieldPath"]))]
     pub fields: Vec<SelectableField>,
-    /// Invalid fields of the CRD or the FieldCache, with kube-apiserver's messages.
+    /// Invalid fields of the CRD or the FieldCache, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub rejected: Vec<RejectedField>,
-    /// Warnings: accepted, but probably a mistake, or invalid on some API servers.
+    /// Warnings about fields that are accepted, but are probably a mistake, or do not work with some API servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 4096)), extend("x-kubernetes-list-type" = "atomic"))]
     pub warnings: Vec<String>,
@@ -140,19 +141,19 @@ pub struct SelectableField {
     /// The path of the value in an object.
     #[schemars(length(max = 1024))]
     pub json_path: String,
-    /// The type of the value: string, boolean or integer. Selectors compare it as text.
+    /// The type of the value: string, boolean or integer. Selectors compare the value as text.
     #[serde(rename = "type")]
     #[schemars(length(max = 63))]
     pub kind: String,
-    /// The only values that the schema allows. Absent: any. At most 128 are shown.
+    /// The values that the schema allows; at most 128 are shown. Absent: the schema does not list values.
     #[serde(default, rename = "enum", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub allowed: Vec<String>,
-    /// The format that the schema states, such as date-time. Absent: none.
+    /// The format of the value in the schema, such as date-time. Absent: the schema has no format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub format: Option<String>,
-    /// The value that selectors compare if an object lacks the field. Absent: the empty string.
+    /// The value that selectors compare if an object does not have the field. Absent: the empty string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub default: Option<String>,
@@ -160,8 +161,8 @@ pub struct SelectableField {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub description: Option<String>,
-    /// The origin of the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or
-    /// FieldCache (only reads through fieldcache can select by it).
+    /// Where the field is defined: CustomResourceDefinition (in its selectableFields), BuiltIn (in Kubernetes itself)
+    /// or FieldCache. Only reads through fieldcache can select by fields of a FieldCache.
     pub origin: FieldOrigin,
 }
 
@@ -179,17 +180,17 @@ pub enum FieldOrigin {
 
 super::string_enum::string_enum!(FieldOrigin, ["CustomResourceDefinition", "BuiltIn", "FieldCache"]);
 
-/// A field that is left out.
+/// An invalid field, which is not selectable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RejectedField {
-    /// The path, as written in the CRD or the FieldCache.
+    /// The path of the field, as the CRD or the FieldCache has it.
     #[schemars(length(max = 1024))]
     pub json_path: String,
     /// The reason, as one CamelCase word such as FieldValueInvalid.
     #[schemars(length(max = 63))]
     pub reason: String,
-    /// Human-readable message.
+    /// Human-readable description of the error, with the message of kube-apiserver where it has one.
     #[schemars(length(max = 4096))]
     pub message: String,
 }
@@ -198,10 +199,10 @@ pub struct RejectedField {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenApi {
-    /// The path of the OpenAPI v3 document of the first version, below fieldcache's server URL.
+    /// The path of the OpenAPI v3 document of the first version, below the server URL of fieldcache.
     #[schemars(length(max = 1024))]
     pub url: String,
-    /// The hash of the document. It changes when the fields may have changed.
+    /// The hash of the OpenAPI document. A new hash means that the fields may have changed.
     #[schemars(length(max = 128))]
     pub hash: String,
 }

@@ -52,8 +52,8 @@ pub struct LabelRequirementSpec {
     /// The key of the label.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// How the label is compared with values: In (one of them), NotIn (none of them, or no such label), Exists (any
-    /// value), DoesNotExist (no such label).
+    /// How the label is compared with the values: In (the label has one of them), NotIn (the label has none of them, or
+    /// is absent), Exists (the label is present), DoesNotExist (the label is absent).
     #[serde(with = "operator_name")]
     #[schemars(schema_with = "label_operators")]
     pub operator: OperatorName,
@@ -82,13 +82,13 @@ pub struct FieldSelectorSpec {
     "fieldPath": ".values",
 }]))]
 pub struct FieldRequirementSpec {
-    /// The name of the field in field selectors: metadata.name, spec.color, or the name of an entry in the
-    /// selectableFields of a FieldCache. `kubectl get selectableresources` shows all of them.
+    /// The name of the field in field selectors, such as metadata.name, spec.color, or the name of an entry in the
+    /// selectableFields of a FieldCache. `kubectl get selectableresources -o wide` shows all names.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
-    /// How the field is compared with values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist
-    /// (empty). If a field has several values, In and Exists hold if any of them matches; NotIn and DoesNotExist are
-    /// the opposite.
+    /// How the field is compared with the values: In (the field has one of them), NotIn (the field has none of them),
+    /// Exists (the field is not empty), DoesNotExist (the field is empty). If a field has several values, In and Exists
+    /// need one value that matches. NotIn and DoesNotExist need that no value matches.
     #[serde(with = "operator_name")]
     #[schemars(schema_with = "field_operators")]
     pub operator: OperatorName,

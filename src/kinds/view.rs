@@ -23,7 +23,7 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
     status = "ViewStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "View shows a selection of cached resources, read-only, under a URL of its own that serves as the server of any kubeconfig. Objects outside of the selection do not exist in it.",
+    doc = "View shows a selection of cached resources, read-only, under a URL of its own. The URL can be the server of any kubeconfig. For clients of this URL, no objects exist outside of the selection.",
     selectable = ".spec.authorization",
     selectable = ".spec.consistency",
     printcolumn(
@@ -70,26 +70,32 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "self.authorization == 'Caller' || !has(self.consumer) || (!has(self.consumer.matchLabelKeys) || size(self.consumer.matchLabelKeys) == 0) && (!has(self.consumer.mismatchLabelKeys) || size(self.consumer.mismatchLabelKeys) == 0)",
-    "message": "matchLabelKeys and mismatchLabelKeys need authorization Caller: they follow labels that a Pod's owner may change, so they are not a security boundary",
+    "message": "matchLabelKeys and mismatchLabelKeys need authorization Caller: they use labels that anyone with update permission on the Pod can change, so they are not a security boundary",
     "fieldPath": ".consumer",
 }]))]
 pub struct ViewSpec {
     /// The resources that the View shows, 1 to 8, each once.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub resources: Vec<ViewResource>,
-    /// Values that the selection takes from the caller, so that each consumer sees its own part. Absent: all callers
-    /// see the same.
+    /// Restricts the selection by values of the caller, so that each caller sees its own part. Absent: the selection is
+    /// the same for all callers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
-    /// Whose permissions apply. Caller, the default: the caller needs the same permissions as without the View, in each
-    /// namespace that the View shows. View: the permission to `use` the View is enough, so its users can read objects
-    /// that they cannot read elsewhere. To create such a View, a user needs the permission to list and watch its
-    /// resources in all namespaces.
+    /// Whose permissions apply.
+    ///
+    /// Caller, the default: the caller needs the same permissions as without the View, in each namespace that the View
+    /// shows.
+    ///
+    /// View: the permission to `use` the View is enough, so its users can read objects that they cannot read elsewhere.
+    /// To create or update such a View, a user needs the permission to list and watch its resources in all namespaces.
     #[serde(default)]
     pub authorization: Authorization,
-    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API
-    /// server. Strong: at least as fresh as the request. A read takes up to 1.4 seconds if the store has to catch up
-    /// with the API server.
+    /// Consistency of reads.
+    ///
+    /// Eventual, the default: the state of the store, usually some milliseconds behind the API server.
+    ///
+    /// Strong: at least as new as the state of the API server when the request arrives. A read takes up to 1.4 seconds
+    /// longer if the store must first catch up with the API server.
     #[serde(default)]
     pub consistency: Consistency,
     /// Paths of fields in the stored object that this release does not know, because the CRD is of a newer release. The
@@ -119,21 +125,26 @@ pub struct ViewResource {
         "message": "must be an API group such as stable.example.com, without a version, or empty for the core group",
     }]))]
     pub group: String,
-    /// The plural name of the resource, in lower case, such as shirts. It needs a FieldCache.
+    /// The plural name of the resource, in lower case, such as shirts. A FieldCache must cache the resource.
     #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
         "rule": "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// Show only objects of these namespaces; all others are empty. A read of several namespaces is one list or watch,
-    /// with one resourceVersion. Absent or empty: no restriction.
+    /// Show only objects in these namespaces. The View shows no objects in other namespaces. One list or one watch
+    /// reads all of these namespaces, with one resourceVersion. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
     pub namespaces: Vec<String>,
-    /// Show only objects of namespaces with these labels. It needs a FieldCache of namespaces without a scope. When a
-    /// namespace starts or stops to match, the watches of the View end with 410 (Expired), and clients list again. With
-    /// authorization Caller, a read of all namespaces needs the permission in all namespaces, or in each one that
-    /// matches, which must then be at most 256. Must not be set together with namespaces. Absent or empty: no restriction.
+    /// Show only objects in namespaces with these labels. This requires a FieldCache of namespaces without a scope.
+    /// Must not be set together with namespaces. Absent or empty: no restriction.
+    ///
+    /// When a namespace starts or stops to match, the watches of the View end with 410 (Expired), and clients list
+    /// again.
+    ///
+    /// With authorization Caller, a read of all namespaces requires the permission in all namespaces of the cluster, or
+    /// in each namespace that matches. If more than 256 namespaces match, it requires the permission in all namespaces
+    /// of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelectorSpec>,
     /// Show only objects with these labels. Absent or empty: no restriction.
@@ -142,16 +153,22 @@ pub struct ViewResource {
     /// Show only objects with these values of selectable fields. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelectorSpec>,
-    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a
-    /// path of field names; write a name with a dot in brackets and quotes: .metadata.annotations['example.com/key'].
-    /// Below a list, the path applies to each of its elements. Labels cannot be left out. If prune is not empty, the
-    /// View also leaves out copies inside the object. These are the names under the paths in metadata.managedFields,
-    /// and the annotations with applied objects of kubectl apply (kubectl.kubernetes.io/last-applied-configuration),
-    /// kapp, Rancher, OpenShift and kube-apiserver. The condition Pruned lists the annotations. Copies in other
-    /// annotations, in status or in embedded objects are shown unless they are pruned too, for example with
-    /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier
-    /// templates, Events. A path means the same in each served version of the resource. All paths together have at most
-    /// 256 names. Absent or empty: whole objects are shown.
+    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Absent or
+    /// empty: whole objects are shown.
+    ///
+    /// Each item is a path of field names. Write a name with a dot in brackets and quotes:
+    /// .metadata.annotations['example.com/key']. Below a list, the path applies to each element. A path applies to all
+    /// served versions of the resource. Labels cannot be left out. All paths of prune and keep together have at most
+    /// 256 names.
+    ///
+    /// If prune is not empty, the View also leaves out copies of data inside the object: the names of the pruned fields
+    /// in metadata.managedFields, and the annotations in which tools store the applied object. These are annotations of
+    /// kubectl apply (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift, Banzai Cloud and
+    /// kube-apiserver. The condition Pruned lists the annotations.
+    ///
+    /// The View shows other copies, such as copies in other annotations, in status or in embedded objects, unless they
+    /// are pruned too. .metadata.annotations prunes all annotations. Other resources also contain copies:
+    /// ControllerRevisions, ReplicaSets of earlier templates, Events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -162,11 +179,14 @@ pub struct ViewResource {
         }])
     )]
     pub prune: Vec<String>,
-    /// Parts of the objects that the View shows, such as .spec.color: everything else is left out, as by prune, and
-    /// no selector can use it. The paths are written as those of prune. apiVersion, kind, metadata.name,
-    /// metadata.namespace, metadata.uid and metadata.resourceVersion are shown in any case. Label selectors of clients
-    /// can use labels that are kept; .metadata.labels keeps all of them. With prune too, the View shows what is kept
-    /// and not pruned. Absent or empty: everything is kept.
+    /// Parts of the objects that the View shows, such as .spec.color. The View leaves out everything else, as with
+    /// prune, and no selector can use it. Absent or empty: everything is kept, except what prune names.
+    ///
+    /// The paths are written as those of prune. If both are set, the View shows what keep names and prune does not.
+    /// apiVersion, kind, metadata.name, metadata.namespace, metadata.uid and metadata.resourceVersion are shown in any
+    /// case.
+    ///
+    /// Label selectors of clients can use only labels that are kept; .metadata.labels keeps all labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -176,7 +196,7 @@ pub struct ViewResource {
     pub keep: Vec<String>,
 }
 
-/// The part of the selection that comes from the caller. A caller without the value gets 403.
+/// Restricts the selection by values of the caller. A caller without one of these values gets 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -190,33 +210,36 @@ pub struct ViewResource {
     },
 ]))]
 pub struct Consumer {
-    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for
-    /// NodeName, PodName and PodUID. PodName and ServiceAccountName are unique only together with Namespace: with
-    /// authorization View, the condition ConsumerNamespaced warns if Namespace is missing. Absent or empty: no
+    /// Selectable fields, each with the value of the caller's own token that it must have. Absent or empty: no
     /// restriction.
+    ///
+    /// For NodeName, PodName and PodUID, the token must be bound to a Pod. PodName and ServiceAccountName are unique
+    /// only within a namespace, so use them together with Namespace. With authorization View, the condition
+    /// ConsumerNamespaced warns if Namespace is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,
-    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is
-    /// ignored. Only with authorization Caller, because it is not a security boundary. Absent or empty: no restriction.
+    /// Keys of labels that an object must have with the same value as the caller's own Pod. Keys of labels that the Pod
+    /// does not have are ignored. Only with authorization Caller, because labels of Pods are not a security boundary.
+    /// Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub match_label_keys: Vec<String>,
-    /// Keys of labels that must not have the same value as on the caller's own Pod. A label that the Pod does not have
-    /// is ignored. Only with authorization Caller. Absent or empty: no restriction.
+    /// Keys of labels that an object must not have with the same value as the caller's own Pod. Keys of labels that the
+    /// Pod does not have are ignored. Only with authorization Caller. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub mismatch_label_keys: Vec<String>,
 }
 
-/// A field, and the claim whose value it must have.
+/// A selectable field, and the value of the caller's token that it must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsumerField {
     /// The name of the field in field selectors, such as spec.nodeName.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
-    /// The claim of the caller's token: NodeName, PodName, PodUID, Namespace or ServiceAccountName.
+    /// The value of the caller's token: NodeName, PodName, PodUID, Namespace or ServiceAccountName.
     pub value: ConsumerValue,
 }
 
@@ -263,7 +286,14 @@ super::string_enum::string_enum!(Consistency, ["Eventual", "Strong"]);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewStatus {
-    /// Accepted: the spec is valid. Ready: the View is served at its endpoint.
+    /// Accepted: the spec is valid.
+    ///
+    /// Ready: the View is served at its endpoint.
+    ///
+    /// Pruned: what the View leaves out in addition to the paths of prune and keep. Only with prune or keep.
+    ///
+    /// ConsumerNamespaced, with the status False: the View selects by a name of the caller without the namespace of
+    /// that name. Only with authorization View.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
@@ -279,7 +309,8 @@ pub struct Endpoint {
     /// The server URL for a kubeconfig.
     #[schemars(length(max = 2048))]
     pub url: String,
-    /// The CA certificates of the server, as PEM in base64. Absent: the CAs that the client trusts by default.
+    /// The CA certificates that sign the certificate of the server, as PEM in base64. Absent: the CAs that the client
+    /// trusts by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "ca_bundle")]
     pub ca_bundle: Option<ByteString>,

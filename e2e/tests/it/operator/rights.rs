@@ -405,7 +405,7 @@ async fn only_users_who_may_read_a_resource_may_write_its_field_cache() -> Resul
             &["replace", "-f", &redefined],
             &["apply", "--server-side", "--force-conflicts", "-f", &redefined],
             &["annotate", CACHE, "a=b"],
-            // The store of a resource in --resources remains, without the scope.
+            // The store of a resource that --resource names remains, without the scope.
             &["delete", CACHE],
             &["delete", "fieldcaches", "--all"],
         ];
