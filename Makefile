@@ -60,6 +60,7 @@ components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, 
 
 # Without backtraces: errors name what they are about, and dozens of frames of the executor would hide the ones before.
 e2e: build components ## end to end: parity, conformance, clients (ONLY=parity:: runs one suite)
+	$(CARGO) build --locked -p e2e --example selectable-fields
 	RUST_BACKTRACE=0 $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS) $(ONLY)
 
 golden: components ## rewrite golden files, crds/ and manifests/install.yaml; review the diff

@@ -364,13 +364,14 @@ fn base_images_are_named_by_digest() {
 }
 
 /// The documents whose links are checked.
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "CHANGELOG.md",
     "docs/agents.md",
+    "docs/examples/README.md",
     "docs/your-operator.md",
 ];
 

@@ -6,6 +6,9 @@
 //! `node_modules` from npm. All have pinned versions with checked hashes. Tests only [`locate`] them. kube-rs needs no
 //! program: it runs within the tests. [`log`] reads the output of a client, and [`judge`] checks whether that is what
 //! happened.
+//!
+//! A family can have further programs: the example of its language in `docs/examples`, see [`example`], and scripts that
+//! use its packages, see [`script`].
 
 pub mod java;
 pub mod judge;
@@ -17,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::components::{Built, collect_files, find_go};
 use crate::control_plane::kubeconfig;
@@ -79,12 +82,8 @@ impl Toolkit {
         let (sources, built) = (self.sources(), self.built());
         match self {
             Toolkit::Go => {
-                let environment =
-                    [("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off"), ("CGO_ENABLED", "0")];
-                let mut command = Command::new("go");
-                command.current_dir(&sources).envs(environment);
-                command.args(["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"]);
-                run(command.arg(built.join("clients")).arg("."))
+                go_build(&sources, &built.join("clients"))?;
+                go_build(&examples().join("go"), &built.join(GO_EXAMPLE))
             }
             Toolkit::Python => {
                 run(Command::new(PYTHON.0).args(["-m", "venv", "--clear"]).arg(built.join("venv")))?;
@@ -94,7 +93,7 @@ impl Toolkit {
             }
             Toolkit::JavaScript => {
                 // Modules are looked for from the script's own place on.
-                for file in ["package.json", "package-lock.json", "client.mjs"] {
+                for file in ["package.json", "package-lock.json", "client.mjs", "check_openapi.mjs"] {
                     fs::copy(sources.join(file), built.join(file)).with_context(|| format!("copying {file}"))?;
                 }
                 let mut command = Command::new(NPM.0);
@@ -109,6 +108,9 @@ impl Toolkit {
         let sources = self.sources();
         let mut files = Vec::new();
         collect_files(&sources, &mut files)?;
+        if self == Toolkit::Go {
+            collect_files(&examples().join("go"), &mut files)?;
+        }
         files.sort();
         let mut text = format!("{}\n", self.versions()?);
         for file in files {
@@ -151,6 +153,37 @@ pub fn interpreter(toolkit: Toolkit) -> Result<Invocation> {
     invocation.arguments.clear();
     ensure!(toolkit != Toolkit::Go, "the Go clients are programs");
     Ok(invocation)
+}
+
+/// How a script of a family, other than its client, is started with the packages of the family. Its own arguments follow.
+///
+/// # Errors
+/// As [`interpreter`].
+pub fn script(toolkit: Toolkit, name: &str) -> Result<Invocation> {
+    let folder = if toolkit == Toolkit::JavaScript { toolkit.built() } else { toolkit.sources() };
+    Ok(interpreter(toolkit)?.arguments([folder.join(name).display().to_string()]))
+}
+
+/// How the example in `docs/examples` in the language of a family is started. Its own arguments follow.
+///
+/// # Errors
+/// As [`locate`]; when there is no example in this language.
+pub fn example(toolkit: Toolkit) -> Result<Invocation> {
+    match toolkit {
+        Toolkit::Go => Ok(Invocation::new(locate(toolkit)?.program.with_file_name(GO_EXAMPLE))),
+        Toolkit::Python => {
+            let script = examples().join("python/selectable_fields.py").display().to_string();
+            Ok(interpreter(toolkit)?.arguments([script]))
+        }
+        Toolkit::JavaScript => bail!("docs/examples has no example in JavaScript"),
+    }
+}
+
+/// The name of the program of the Go example.
+const GO_EXAMPLE: &str = "selectable-fields";
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples")
 }
 
 /// A kubeconfig that names the server and nothing else.
@@ -244,6 +277,15 @@ fn version(tool: Tool) -> Result<String> {
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} does not work; {remedy}\n{error}");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Builds the program of a Go module.
+fn go_build(module: &Path, program: &Path) -> Result<()> {
+    let environment = [("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off"), ("CGO_ENABLED", "0")];
+    let mut command = Command::new("go");
+    command.current_dir(module).envs(environment);
+    command.args(["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"]);
+    run(command.arg(program).arg("."))
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -32,6 +32,7 @@ mod logs;
 mod manifests;
 mod metrics;
 mod non_interference;
+mod openapi;
 mod operator;
 mod operators;
 mod owners;

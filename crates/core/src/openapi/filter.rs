@@ -1,9 +1,10 @@
 //! Reduces a document to the resources and fields that a View shows.
 //!
-//! The result has only the paths of the View's resources, with reading methods, and only the definitions that these
-//! refer to. The schemas of these resources have no pruned field. Definitions that they refer to stay whole, because
-//! those are public. Nothing is rebuilt: the remaining parts are as in the whole document.
+//! The result has only the paths of the View's resources, with reading methods, and only the parameters and definitions
+//! that these refer to. The schemas of these resources have no pruned field. Definitions that they refer to stay whole,
+//! because those are public. Nothing is rebuilt: the remaining parts are as in the whole document.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -51,6 +52,11 @@ impl DocumentFilter {
             }
         }
         let paths = document.get("paths").cloned().unwrap_or_default();
+        if let Some(shared) = document.get_mut("parameters").and_then(Value::as_object_mut) {
+            // The bodies of writing methods are among them. They refer to definitions that the result does not have.
+            let used = used_parameters(&paths);
+            shared.retain(|name, _| used.contains(&**name));
+        }
         for place in ["/definitions", "/components/schemas"] {
             let Some(Value::Object(definitions)) = document.pointer_mut(place) else { continue };
             let mut own = Map::new();
@@ -84,6 +90,14 @@ impl DocumentFilter {
             (is_version && (is_list || is("kind", &resource.kind))).then_some((resource, is_list))
         })
     }
+}
+
+/// The names of the shared parameters of a Swagger 2 document that its paths refer to.
+fn used_parameters(paths: &Value) -> BTreeSet<&str> {
+    let items = paths.as_object().into_iter().flat_map(Map::values);
+    let lists = items.flat_map(|item| [item.get("parameters"), item.pointer("/get/parameters")]).flatten();
+    let parameters = lists.filter_map(Value::as_array).flatten();
+    parameters.filter_map(|parameter| parameter.get("$ref")?.as_str()?.strip_prefix("#/parameters/")).collect()
 }
 
 impl FilteredResource {

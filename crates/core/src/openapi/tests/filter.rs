@@ -74,8 +74,14 @@ fn document(prefix: &str) -> (Value, Value) {
         "Unused": {"type": "object"},
     });
     let item = |definition: &str| {
-        let answer = json!({"responses": {"200": {"schema": refer(definition)}}});
-        json!({"parameters": [], "get": answer, "post": answer, "delete": answer})
+        let method = |parameter: &str| {
+            json!({
+                "parameters": [{"$ref": format!("#/parameters/{parameter}")}],
+                "responses": {"200": {"schema": refer(definition)}},
+            })
+        };
+        let parameters = [json!({"$ref": "#/parameters/pretty-1"})];
+        json!({"parameters": parameters, "get": method("limit-1"), "post": method("body-1"), "delete": method("body-1")})
     };
     let paths = json!({
         "/apis/e.com/v1/shirts": item("ShirtList"),
@@ -101,7 +107,12 @@ fn has_the_shown_parts(prune: Prune) {
     let shown = shirts(prune);
     let shown_step = json!({"type": "object", "properties": {"image": {"type": "string"}}});
     let (paths, definitions) = document("#/definitions/");
-    let v2 = json!({"swagger": "2.0", "paths": paths, "definitions": definitions});
+    let parameters = json!({
+        "body-1": {"in": "body", "name": "body", "schema": {"$ref": "#/definitions/Hat"}},
+        "limit-1": {"in": "query", "name": "limit"},
+        "pretty-1": {"in": "query", "name": "pretty"},
+    });
+    let v2 = json!({"swagger": "2.0", "paths": paths, "definitions": definitions, "parameters": parameters});
     let (paths, definitions) = document("#/components/schemas/");
     let v3 = json!({"openapi": "3.0.0", "paths": paths, "components": {"schemas": definitions}});
     for (whole, place) in [(v2, "/definitions"), (v3, "/components/schemas")] {
@@ -113,6 +124,9 @@ fn has_the_shown_parts(prune: Prune) {
             "{place}: paths"
         );
         assert_eq!(names(&part["paths"]["/apis/e.com/v1/shirts"]), ["get", "parameters"], "{place}: to be read");
+        if place == "/definitions" {
+            assert_eq!(names(&part["parameters"]), ["limit-1", "pretty-1"], "shared parameters, none of a body");
+        }
         let found = part.pointer(place).unwrap();
         assert_eq!(names(found), ["ObjectMeta", "Owner", "Shirt", "ShirtList"], "{place}: definitions");
         for definition in ["Shirt", "ShirtList"] {
