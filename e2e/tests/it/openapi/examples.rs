@@ -218,7 +218,7 @@ async fn all_is_served(client: &Client, group: &str, namespace: &str) -> Result<
     .await
 }
 
-/// The example in Rust is an example of this package: it stands beside the `deps` directory that holds this test.
+/// The example in Rust is an example of this package: the program is beside the `deps` directory that holds this test.
 fn rust() -> Result<Invocation> {
     let this = std::env::current_exe().context("finding this test")?;
     let profile = this.parent().and_then(|deps| deps.parent()).context("a test must be in PROFILE/deps")?;
