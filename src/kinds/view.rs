@@ -133,7 +133,8 @@ pub struct ViewResource {
     /// Show only objects of namespaces with these labels. It needs a FieldCache of namespaces without a scope. When a
     /// namespace starts or stops to match, the watches of the View end with 410 (Expired), and clients list again. With
     /// authorization Caller, a read of all namespaces needs the permission in all namespaces, or in each one that
-    /// matches, which must then be at most 256. Must not be set together with namespaces. Absent or empty: no restriction.
+    /// matches, which must then be at most 256. Must not be set together with namespaces. Absent or empty: no
+    /// restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelectorSpec>,
     /// Show only objects with these labels. Absent or empty: no restriction.
@@ -142,16 +143,22 @@ pub struct ViewResource {
     /// Show only objects with these values of selectable fields. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelectorSpec>,
-    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a
-    /// path of field names; write a name with a dot in brackets and quotes: .metadata.annotations['example.com/key'].
-    /// Below a list, the path applies to each of its elements. Labels cannot be left out. If prune is not empty, the
-    /// View also leaves out copies inside the object. These are the names under the paths in metadata.managedFields,
-    /// and the annotations with applied objects of kubectl apply (kubectl.kubernetes.io/last-applied-configuration),
-    /// kapp, Rancher, OpenShift and kube-apiserver. The condition Pruned lists the annotations. Copies in other
-    /// annotations, in status or in embedded objects are shown unless they are pruned too, for example with
-    /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier
-    /// templates, Events. A path means the same in each served version of the resource. All paths together have at most
-    /// 256 names. Absent or empty: whole objects are shown.
+    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Absent or
+    /// empty: whole objects are shown.
+    ///
+    /// Each part is a path of field names. Write a name with a dot in brackets and quotes, such as
+    /// .metadata.annotations['example.com/key']. Below a list, the path applies to each of its elements. A path means
+    /// the same in each served version of the resource. All paths of prune and keep together have at most 256 names.
+    /// Labels cannot be left out.
+    ///
+    /// If prune is not empty, the View also leaves out copies inside the object. These are the names under the paths in
+    /// metadata.managedFields, and the annotations with applied objects of kubectl apply
+    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver. The condition
+    /// Pruned lists the annotations.
+    ///
+    /// Copies in other annotations, in status or in embedded objects are shown unless prune has their paths too, for
+    /// example .metadata.annotations. Other resources contain copies too, such as ControllerRevisions, ReplicaSets of
+    /// earlier templates, and Events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -162,11 +169,12 @@ pub struct ViewResource {
         }])
     )]
     pub prune: Vec<String>,
-    /// Parts of the objects that the View shows, such as .spec.color: everything else is left out, as by prune, and
-    /// no selector can use it. The paths are written as those of prune. apiVersion, kind, metadata.name,
-    /// metadata.namespace, metadata.uid and metadata.resourceVersion are shown in any case. Label selectors of clients
-    /// can use labels that are kept; .metadata.labels keeps all of them. With prune too, the View shows what is kept
-    /// and not pruned. Absent or empty: everything is kept.
+    /// Parts of the objects that the View shows, such as .spec.color. The View leaves out everything else as prune
+    /// does, and no selector can use it. Absent or empty: everything is kept.
+    ///
+    /// The paths are written as those of prune. If prune is set too, the View shows the parts that are kept and not
+    /// pruned. apiVersion, kind, metadata.name, metadata.namespace, metadata.uid and metadata.resourceVersion are shown
+    /// in any case. Label selectors of clients can use the labels that are kept; .metadata.labels keeps all labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
