@@ -182,7 +182,10 @@ fn verify(
     if let Some(authorities) = &config.clients {
         let user = authorities.check(chain, now).and_then(|()| subject.identity(own));
         if let Err(problem) = &user {
-            tracing::debug!(problem, "a client certificate authenticates no user");
+            tracing::debug!(
+                problem,
+                "a client certificate identifies no user: its chain does not lead to a client CA, or its subject is invalid"
+            );
         }
         verified.has_failed |= user.is_err();
         verified.user = user.ok().flatten().map(Arc::new);

@@ -54,7 +54,7 @@ pub enum ReviewError {
     Timeout(&'static str),
     /// The API server returned an error response instead of a result.
     #[error(
-        "the API server rejected a {review} with {code}: {message}; bind the ClusterRole system:auth-delegator to this server"
+        "the API server rejected a {review} with {code}: {message}; bind the ClusterRole system:auth-delegator to the ServiceAccount of this server"
     )]
     Rejected {
         /// Its kind.
@@ -227,7 +227,7 @@ impl Backend {
         }
         let document = read.map_err(|error| (ReviewError::Malformed(name, error.to_string()), false))?;
         if document["kind"] != name {
-            return Err((ReviewError::Malformed(name, format!("its kind is not {name}")), false));
+            return Err((ReviewError::Malformed(name, format!("the kind of the response is not {name}")), false));
         }
         Ok(document)
     }

@@ -199,7 +199,7 @@ impl Log {
         if self.rejections.lock().unwrap_or_else(PoisonError::into_inner).take(caller, now) {
             self.offer(&event.shortened());
         } else {
-            self.count_dropped("one caller was rejected more than ten times in a second");
+            self.count_dropped("one caller was rejected too often: the audit log has its first hundred rejections, and then ten in a second");
         }
     }
 
@@ -207,7 +207,7 @@ impl Log {
     fn count_dropped(&self, reason: &str) {
         self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         if self.begin_log_interval() {
-            tracing::error!(reason, "ends of watches or rejected requests are missing in the audit log");
+            tracing::error!(reason, "events about ends of watches or rejected requests are missing in the audit log");
         }
     }
 

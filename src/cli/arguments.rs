@@ -83,11 +83,13 @@ pub struct FieldsArguments {
 /// `fieldcache kubeconfig`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "You need the permission to get the View, and the View must be Ready. The cluster of the kubeconfig is the View's endpoint. User and namespace are those of the current context, with absolute file names.
+    after_help = "You need the permission to get the View, and the View must be Ready. In the printed kubeconfig, the server is the View's endpoint. The user and the namespace are those of the current context, with absolute file names.
 
-The operator authenticates users by the credentials in the kubeconfig:
-- A client certificate is copied, and nothing else.
-- A token must have the audience fieldcache.dev; tokens for the API server are rejected. In a Pod, mount one (projected volume, serviceAccountToken, this audience) and name its file with --token-file. Elsewhere, --service-account requests one for a ServiceAccount, valid for an hour.
+The operator authenticates users by the credentials in the printed kubeconfig:
+- The command copies a client certificate, and no other credentials.
+- A token must have the audience fieldcache.dev. The operator rejects tokens for the API server, unless it runs with --accept-api-audience.
+- In a Pod, mount a token with this audience (projected volume, serviceAccountToken), and name its file with --token-file.
+- Elsewhere, --service-account requests a token for a ServiceAccount, valid for an hour.
 
 Examples:
   fieldcache kubeconfig blue-shirts > blue.kubeconfig
@@ -117,8 +119,8 @@ pub struct KubeconfigArguments {
     /// Embed a new token for this ServiceAccount; you need the permission to create serviceaccounts/token
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
-    /// Copy the credentials of the user unchanged. The operator rejects tokens for the API server, and a server that
-    /// receives one can use it there
+    /// Copy the credentials of the user unchanged. A server that receives a token for the API server can use it there.
+    /// The operator rejects such tokens, unless it runs with --accept-api-audience
     #[arg(long, conflicts_with_all = ["service_account", "token_file"])]
     pub allow_api_server_credentials: bool,
     /// The output format
@@ -128,15 +130,19 @@ pub struct KubeconfigArguments {
 
 /// `fieldcache advise`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Counts for each resource: objects; open watches, whose clients each hold a copy of up to all objects; events sent to watches; lists and their duration. SHARE is the mean of three shares: of copies, of events and of the duration of lists. Counters start with the API server that responds; each API server has its own.
+#[command(after_help = "The command shows these counts for each resource:
+- the objects
+- the open watches, whose clients each hold a copy of up to all objects
+- the events that were sent to watches
+- the lists and their total duration
+
+SHARE is the mean of the resource's shares of all copies, of all events and of the duration of all lists. Each API server has its own counters, which start with it.
 
 You need the permission to get /metrics.
 
 Examples:
   fieldcache advise
-  fieldcache advise --for 30s -o wide"
-)]
+  fieldcache advise --for 30s -o wide")]
 pub struct AdviseArguments {
     /// The kubeconfig of the cluster to read; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
@@ -144,8 +150,8 @@ pub struct AdviseArguments {
     /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// A server URL instead of the kubeconfig's, such as that of one of several API servers; without credentials unless
-    /// --kubeconfig is given
+    /// A server URL instead of that of the kubeconfig, such as the URL of one of several API servers. Without
+    /// --kubeconfig, the command sends no credentials
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Count for this time instead of since the start of the API server

@@ -85,7 +85,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
     if file == "-" {
-        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+        std::io::stdin().read_to_end(&mut bytes).context("standard input cannot be read")?;
     } else {
         bytes = std::fs::read(path).with_context(|| format!("{file} cannot be read"))?;
     }

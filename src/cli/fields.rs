@@ -32,7 +32,7 @@ pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String
             let found = find(&catalog, name);
             if found.is_empty() {
                 bail!(
-                    "{} serves no resource {name:?}; `fieldcache fields` without a name lists all that have fields",
+                    "{} serves no resource {name:?}; `fieldcache fields` without a name lists all resources that have selectable fields",
                     opened.name
                 );
             }

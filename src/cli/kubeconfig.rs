@@ -43,7 +43,10 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     }
     let place = ViewServer::new(endpoint, arguments.server.as_deref())?;
     if !place.encrypted {
-        exit::note(&format!("{} is not encrypted, so no credentials are written for it", place.server));
+        exit::note(&format!(
+            "the connection to {} is not encrypted, so the kubeconfig has no credentials",
+            place.server
+        ));
     } else if arguments.token_file.is_none() && arguments.service_account.is_none() {
         own.user = credentials(own.user, &place, arguments.allow_api_server_credentials)?;
         if own.user.as_object().is_none_or(Map::is_empty) {

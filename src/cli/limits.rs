@@ -20,48 +20,52 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Maximum number of client connections; further ones are closed with a message. With authentication, at most a
-    /// quarter may be connections without credentials, and at most a quarter may come from one address while half of
-    /// the maximum is open
+    /// Maximum number of client connections. The server closes further ones, over plain HTTP after a message. With
+    /// authentication, at most a quarter may be connections without credentials. While half of the maximum is open, at
+    /// most a quarter may come from one address
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
-    /// Maximum number of watches of one user (without authentication: of one address); further ones get 429
+    /// Maximum number of watches of one user (without authentication: of one address). A watch that holds much memory
+    /// counts as several. All users together may have four times as many, shared fairly. The server rejects further
+    /// watches with 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
-    /// Maximum number of requests that are worked on at the same time. A request takes a seat for about a millisecond,
-    /// then the next one in the queue gets it. Up to 128 requests of each user wait for each seat; further ones get
-    /// 429. Default: 16 for each processor
+    /// Maximum number of seats: requests that the server works on at the same time. A request takes a seat for about a
+    /// millisecond. Then the next request in the queue gets the seat. For each seat, up to 128 requests of one user
+    /// wait; the server rejects further requests with 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
-    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, up to four times this number for each
-    /// user, and users take turns; more get 429
+    /// Maximum number of large lists (over 4Mi) in progress. Further lists wait, up to four times this number for each
+    /// user, and users take turns. The server rejects more lists with 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
-    /// Maximum bytes of large lists in progress; further ones wait or get 429, as for --max-lists
+    /// Maximum bytes of large lists in progress. Further lists wait or are rejected, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
-    /// Maximum bytes of watch events that clients have not read. Beyond it, watches of the slowest clients end, first
-    /// those of the user with the most unread bytes
+    /// Maximum bytes of watch events that clients have not read. Beyond it, the server ends watches of the slowest
+    /// clients, first those of the user with the most unread bytes. Unread bytes of all other responses have a maximum
+    /// of the same size
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
-    /// Maximum number of request bodies in memory. One user may have at most half of what other users leave free;
-    /// further ones get 429
+    /// Maximum number of bodies in memory: of reviews, and of responses to forwarded writes. One user may have at most
+    /// half of what other users leave free; the server rejects further reviews with 429. Up to a quarter more is
+    /// reserved for users with few bodies
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = at_least_two)]
     pub max_bodies: u64,
-    /// Maximum bytes of request bodies in memory. One user may have at most half of what other users leave free;
-    /// further ones get 429
+    /// Maximum bytes of the bodies that --max-bodies counts, with the same rules. Requests that wait for authentication
+    /// or authorization have a maximum of the same size
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
-    /// Load no further store while the loaded stores take this much memory, including history. When they take one and a
-    /// half times as much, the store that has grown most is unloaded. Default: no limit
+    /// Load no further store while the loaded stores, including their histories, take this much memory. When they take
+    /// one and a half times as much, fieldcache unloads the store that has grown most. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
     /// Maximum number of changes in the history of each store of a cluster's resource, for watches that resume and
     /// lists of past versions [default: 102400]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub history_changes: Option<u64>,
-    /// Maximum memory of the previous states of objects in the history of each store; the oldest are dropped first
-    /// [default: 64Mi]
+    /// Maximum memory of the previous states of objects in the history of each store. The history drops the oldest
+    /// states first [default: 64Mi]
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub history_memory: Option<Bytes>,
 }

@@ -151,7 +151,7 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
     };
     let text = greeting(&catalog, (source, pinned), reached, example);
     if let Err(error) = write_out(&printable(&text)) {
-        tracing::warn!(error = %error, "cannot write the greeting");
+        tracing::warn!(error = %error, "cannot write the startup message to standard output");
     }
 }
 
@@ -201,7 +201,7 @@ fn loaded(catalog: &Catalog) -> String {
             LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {}
         }
     }
-    let others = if is_on_demand { "; others are loaded at their first list or watch" } else { "" };
+    let others = if is_on_demand { "; other resources are loaded at their first list or watch" } else { "" };
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     format!("loaded: {objects} object{} of {resources} resource{}{others}", plural(objects), plural(resources))
 }

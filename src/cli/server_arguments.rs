@@ -22,20 +22,22 @@ pub struct ServeArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// Load this resource at the start and never unload it: any name that kubectl accepts, such as shirts or
-    /// deployments.apps; repeatable
+    /// Load this resource at the start, and keep it loaded without requests, within --memory-limit. Any name that
+    /// kubectl accepts, such as shirts or deployments.apps; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
     /// Consistency of reads without a resourceVersion
     #[arg(long, value_name = "CONSISTENCY", default_value = "eventual")]
     pub consistency: ConsistencyArgument,
-    /// The maximum time without confirmed progress from the cluster; beyond it, reads fail with 503
+    /// The maximum time without confirmed progress from the cluster. Beyond it, the server rejects reads with 503,
+    /// except Strong reads without a resourceVersion and lists at an exact resourceVersion
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag, conflicts_with = "dir")]
     pub max_lag: Duration,
-    /// Which requests are forwarded to the API server, with the kubeconfig's credentials, if they are not served here
+    /// Which requests the server forwards to the API server, with the kubeconfig's credentials, if it does not serve
+    /// them itself
     #[arg(long, value_name = "WHAT", default_value = "read", conflicts_with = "dir")]
     pub pass_through: PassThroughArgument,
-    /// The interval at which each store is compared with a list of the cluster; 0 turns that off
+    /// The interval at which fieldcache compares each store with a list of the cluster; 0 turns the comparison off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval, conflicts_with = "dir")]
     pub self_check_interval: Duration,
     /// The address to listen on; loopback only, port 0 selects a free port
@@ -62,9 +64,7 @@ pub struct ServeArguments {
 /// `fieldcache operator`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It caches the resources of FieldCaches (crds/, manifests/) and serves them read-only; one replica, elected by a Lease, writes their statuses
-and the SelectableResources. A View shows a selection of them under its own URL. The API server authenticates and authorizes requests, by
-TokenReview and SubjectAccessReview. manifests/rbac.yaml has the permissions that the ServiceAccount needs.
+    after_help = "The operator caches the resources of FieldCaches (crds/, manifests/) and serves them read-only. A View shows a selection of these resources under its own URL. One replica, elected by a Lease, writes the statuses of FieldCaches and Views, and the SelectableResources. The API server authenticates and authorizes requests, by TokenReview and SubjectAccessReview. manifests/rbac.yaml has the permissions that the ServiceAccount needs.
 
 Examples:
   fieldcache operator --tls-name fieldcache.fieldcache-system.svc --metrics-address 0.0.0.0:9090
@@ -84,7 +84,7 @@ pub struct OperatorArguments {
     /// The namespace of the Lease for leader election
     #[arg(long, value_name = "NAMESPACE", default_value = "fieldcache-system")]
     pub namespace: String,
-    /// The name of this replica in the Lease; default: the hostname
+    /// The name of this replica in the Lease; default: the hostname and the process id
     #[arg(long, value_name = "NAME")]
     pub identity: Option<String>,
     /// The address to listen on; port 0 selects a free port
@@ -94,8 +94,9 @@ pub struct OperatorArguments {
     /// /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
-    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. Responses
-    /// contain only the result, probes need no credentials, and --max-connections does not count them. Off by default
+    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. Probes need
+    /// no credentials, their responses contain only the result, and --max-connections does not count their connections.
+    /// Off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub health_address: Option<SocketAddr>,
     /// Serve with this certificate: a PEM file, with its issuers after it; reloaded when it is replaced
@@ -112,8 +113,8 @@ pub struct OperatorArguments {
     /// creates it if it is missing
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
     pub cert_secret: Option<String>,
-    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, for a certificate that
-    /// clients trust without them
+    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views. Default: none, because clients trust the
+    /// certificate without them
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_ca_file: Option<PathBuf>,
     /// The URL of this server for clients, in the status of Views; default: https://fieldcache.NAMESPACE.svc
@@ -126,14 +127,15 @@ pub struct OperatorArguments {
     /// Accept tokens with this audience; repeatable
     #[arg(long = "audience", value_name = "AUDIENCE", default_value = crate::access::AUDIENCE)]
     pub audiences: Vec<String>,
-    /// Also accept tokens with the audience of the API server; a program that obtains one from this server could use it
-    /// at the API server
+    /// Also accept tokens with the audience of the API server. A program that obtains such a token from this server
+    /// could use it at the API server
     #[arg(long)]
     pub accept_api_audience: bool,
-    /// The maximum time without confirmed progress from the cluster; beyond it, reads fail with 503
+    /// The maximum time without confirmed progress from the cluster. Beyond it, the server rejects reads with 503,
+    /// except Strong reads without a resourceVersion and lists at an exact resourceVersion
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag)]
     pub max_lag: Duration,
-    /// The interval at which each store is compared with a list of the cluster; 0 turns that off
+    /// The interval at which fieldcache compares each store with a list of the cluster; 0 turns the comparison off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
     /// How often the credential and the permissions of each watch are checked again, at least; for tests
@@ -158,8 +160,8 @@ pub struct OperatorArguments {
 pub enum AuditPolicyArgument {
     /// None
     None,
-    /// Requests through Views with authorization View, because the cluster's audit log does not contain their users;
-    /// and rejected requests through any View
+    /// Requests through Views with authorization View, because the cluster's audit log does not contain the users of
+    /// these Views. Also rejected requests through any View
     ViewRights,
     /// Requests through any View
     Views,
@@ -222,7 +224,7 @@ fn recheck_interval(text: &str) -> Result<Duration, String> {
 pub enum PassThroughArgument {
     /// Nothing
     Off,
-    /// Reads that are not served here: subresources, logs, other resources and paths
+    /// Reads that the server does not serve itself: subresources, logs, other resources and paths
     Read,
     /// Also every write
     All,

@@ -23,7 +23,7 @@ pub struct SourceArguments {
     /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// A server URL: kube-apiserver or another fieldcache, without credentials unless --kubeconfig is given
+    /// A server URL: kube-apiserver or another fieldcache. Without --kubeconfig, the command sends no credentials
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
 }

@@ -153,7 +153,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         match self.options.levels {
             // The caller wants only the dependents of the owner itself, so the result is complete.
             1 => Ok(()),
-            levels => Err(Stop::Limit(format!("the result has the first {levels} levels"))),
+            levels => Err(Stop::Limit(format!("the result has only the first {levels} levels"))),
         }
     }
 
@@ -192,7 +192,10 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         // Objects with too many owners are not in the index, so each of them is a candidate for each owner.
         slots.extend(owners.unindexed().to_bitmap().into_iter().filter(is_searched));
         if slots.len() > room {
-            return Err(Stop::Limit(format!("a level has more than {} candidates", self.options.candidates)));
+            return Err(Stop::Limit(format!(
+                "more than {} objects can be dependents of one level, which is too many to read",
+                self.options.candidates
+            )));
         }
         *sum += slots.len();
         Ok(slots.into_iter().collect())
@@ -218,7 +221,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
     /// A limit is reached, or `hold` fails.
     async fn look_at(&mut self, index: usize, object: &Object, level: &BTreeSet<String>) -> Result<(), Stop<E>> {
         if self.reads == self.options.reads {
-            return Err(Stop::Limit(format!("{} objects were read", self.options.reads)));
+            return Err(Stop::Limit(format!("the maximum of {} objects was read", self.options.reads)));
         }
         self.reads += 1;
         wait_to_read(object.length()).await;
@@ -243,7 +246,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
             return Ok(());
         }
         if self.found.len() == self.options.dependents {
-            return Err(Stop::Limit(format!("the result has the first {} dependents", self.options.dependents)));
+            return Err(Stop::Limit(format!("the result has only the first {} dependents", self.options.dependents)));
         }
         let resource = &self.stores[index].resource;
         let Candidate { uid, name, namespace, creation_timestamp, status, mut owners } = candidate;
@@ -265,7 +268,7 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
         if self.bytes > self.options.bytes {
             let number = self.found.len();
             return Err(Stop::Limit(format!(
-                "the result has the first {number} dependents, which take the most memory that it may"
+                "the result has only the first {number} dependents, because more would exceed its maximum memory"
             )));
         }
         (self.hold)(self.bytes).map_err(Stop::NoMemory)?;

@@ -1,8 +1,8 @@
-//! Limits the number and the bytes of request bodies in memory, shared between users.
+//! Limits the number and the bytes of bodies in memory, shared between users.
 //!
-//! Only bodies that are read as a whole are counted, not forwarded ones, which are streamed. A body counts until its
-//! response is created; bytes are counted as they arrive. [`crate::model::shares`] describes how much a user may
-//! hold.
+//! Only bodies that are read as a whole are counted: those of reviews, and of responses to forwarded writes. Other
+//! forwarded bodies are streamed. The body of a review counts until its response is created; bytes are counted as they
+//! arrive. [`crate::model::shares`] describes how much a user may hold.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Bodies {
         let maximum =
             if limit == Limit::Bodies { self.bodies.most().to_string() } else { Bytes(self.bytes.most()).to_string() };
         let message = format!(
-            "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with {} bytes for user {user}. One user may have at most half of what other users leave free of {}={maximum}. Send fewer at a time, or raise {}",
+            "too many requests, please try again later: {bodies} bodies of reviews and of responses to writes are in memory, with {bytes} bytes. Of these, {} bodies with {} bytes are of user {user}. One user may have at most half of what other users leave free of {}={maximum}. Send fewer reviews and writes at a time, or raise {}",
             self.bodies.amount_of(user),
             self.bytes.amount_of(user),
             limit.flag(),

@@ -261,7 +261,7 @@ impl Connections {
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
             // The message states no usage, which would reveal how much others send.
             let message = format!(
-                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold the maximum memory for one user, which is half of what other users leave free of {most}. Send fewer of them at a time"
+                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold the maximum memory for one user, which is half of what other users leave free of {most}. Send fewer such requests at a time"
             );
             Limited { limit, message, retry_after: Some(RETRY_AFTER) }
         })

@@ -43,9 +43,9 @@ pub enum Limit {
     ListBytes,
     /// Bytes of watches that clients have not read, and as many bytes of other responses.
     UnreadBytes,
-    /// Request bodies in memory.
+    /// Bodies of reviews, and of responses to forwarded writes, in memory.
     Bodies,
-    /// Bytes of request bodies in memory.
+    /// Bytes of these bodies.
     BodyBytes,
     /// Memory of the stores.
     Memory,

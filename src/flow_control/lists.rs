@@ -120,7 +120,7 @@ fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limi
         Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),
     };
     let message = format!(
-        "too many requests, please try again later: {used} are in progress, {in_flight} of them for user {user}, who has {waiting} waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise {}",
+        "too many requests, please try again later: {used} are in progress, {in_flight} of them for user {user}; {waiting} more of this user wait. List less at a time (use a selector, a namespace or limit), watch instead of listing again, or raise {}",
         limit.flag()
     );
     Limited { limit, message, retry_after: Some(RETRY_AFTER) }

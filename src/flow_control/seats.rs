@@ -273,7 +273,7 @@ impl Seats {
         let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.usage_of(user).1);
         let message = format!(
             "too many requests, please try again later: all --max-seats={seats} seats are taken, and user {user} has {waiting} \
-             requests waiting for one. Send fewer requests at a time, list less at a time (a selector, a namespace, limit), \
+             requests waiting for one. Send fewer requests at a time, list less at a time (use a selector, a namespace or limit), \
              watch instead of listing again, or raise --max-seats"
         );
         Limited { limit: Limit::Seats, message, retry_after: Some(RETRY_AFTER) }

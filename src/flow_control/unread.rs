@@ -229,7 +229,7 @@ impl Unread {
             // The message states no usage, which would reveal what others read, and the length of objects that a View
             // prunes.
             let message = format!(
-                "too many requests, please try again later: the unread responses of user {user} hold the maximum memory for one user, which is half of what other users leave free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: the unread responses of user {user} hold the maximum memory for one user, which is half of what other users leave free of {flag}={most}. Read responses before you send more requests, send fewer requests at a time, or raise {flag}"
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -364,7 +364,7 @@ impl Unread {
                 watches,
                 bytes = freed,
                 user = user.name(),
-                "ended the watches with the slowest clients: more than --max-unread-bytes={} are unread, and this user has the most of the tenant with the most",
+                "ended the watches with the slowest clients, because more than --max-unread-bytes={} are unread: of all tenants, that of this user has the most unread bytes, and of its users, this one",
                 quantity::Bytes(self.most)
             );
         }

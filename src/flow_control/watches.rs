@@ -72,7 +72,7 @@ impl Watches {
         let share = if open + weight <= self.most { self.held.take(user, weight) } else { None };
         share.ok_or_else(|| {
             let counts = if more > 0 {
-                format!(" This one counts as {}: {what} {held_bytes} bytes of memory.", 1 + more)
+                format!(" This watch counts as {} watches, because {what} {held_bytes} bytes of memory.", 1 + more)
             } else {
                 String::new()
             };

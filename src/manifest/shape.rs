@@ -55,9 +55,9 @@ impl ShapeErrors {
 }
 
 /// Compares a value with a shape, and adds errors to `found`. Removes the null members of objects whose members are
-/// checked ([`DocumentShape::Members`]), because Go treats them as absent.
-/// `path` is the path of the value in the document; empty for the document itself.
-pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
+/// checked ([`DocumentShape::Members`]), because Go treats them as absent. `path` is the path of the value in the
+/// document; empty for the document itself.
+pub fn check_shape(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
     match (shape, value) {
         (DocumentShape::Any, _)
@@ -65,14 +65,14 @@ pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut S
         | (DocumentShape::Object, Value::Object(_)) => {}
         (DocumentShape::List(item), Value::Array(values)) => {
             for (index, value) in values.iter_mut().enumerate() {
-                settle(value, *item, &format!("{path}[{index}]"), found);
+                check_shape(value, *item, &format!("{path}[{index}]"), found);
             }
         }
         (DocumentShape::Members(members), Value::Object(values)) => {
             values.retain(|_, value| !value.is_null());
             for (name, value) in values {
                 match members.iter().find(|(member, _)| member == name) {
-                    Some((_, shape)) => settle(value, *shape, &at(name), found),
+                    Some((_, shape)) => check_shape(value, *shape, &at(name), found),
                     None => found.unknown(|| at(name)),
                 }
             }

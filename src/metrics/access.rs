@@ -48,7 +48,8 @@ impl Collector for AccessCollector {
                 (labels, counts.authentications(method, result))
             })
         });
-        let help = "Authentication attempts by method and result (limited: the address had failed too often)";
+        let help =
+            "Authentication attempts by method and result (limited: the address had sent too many invalid tokens)";
         counters(&mut encoder, ("fieldcache_authentication", help), attempts)?;
         let decided = DecisionResult::ALL
             .into_iter()
@@ -71,7 +72,7 @@ impl Collector for AccessCollector {
         });
         let help = "Lookups of review results, by status: hit (cached), shared (in progress) or miss (requested)";
         counters(&mut encoder, ("fieldcache_review_cache_request", help), looked_up)?;
-        let help = "Watches that ended because their user lost the permission";
+        let help = "Watches that ended because their credential or a permission was no longer valid";
         let mut family = encoder.encode_descriptor("fieldcache_watch_revoked", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&counts.revocations(), None)
     }

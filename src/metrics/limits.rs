@@ -70,9 +70,9 @@ impl Collector for LimitsCollector {
         let rows = Limit::ALL.map(|limit| (limit, self.usage(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "Current use of each limit. For a limit of each address or user, the value is that of the \
-                    address or user that uses the most. A user can have more connections than the maximum while the \
-                    server has free ones. Seats count only while requests wait for one. No further store is loaded if \
-                    the memory of stores exceeds the maximum";
+                    address or user that uses the most. While the server has free connections, a user can have more \
+                    than the maximum of the user. Seats count only while requests wait for one. While the memory of \
+                    stores exceeds the maximum, no further store is loaded";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
@@ -92,19 +92,20 @@ impl Collector for LimitsCollector {
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
         }
         let help = "Connections that the server closed, by reason: without a request, without credentials, all requests \
-                    rejected, idle, evicted for another connection, or its user had more than its share";
+                    rejected, idle, evicted for another connection (without credentials), or user-share (of a user with \
+                    too many, for another connection)";
         let mut family = encoder.encode_descriptor("fieldcache_connections_closed", help, None, MetricType::Counter)?;
         for reason in CloseReason::ALL {
             let closed = self.limits.connections().closed(reason);
             let label = [("reason", reason.as_str())];
             family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&closed, None)?;
         }
-        let help = "Large lists and objects that wait until others in progress end";
+        let help = "Large lists, and reads of large objects, that wait until others in progress end";
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
         let pinned = self.registry.memory().pinned();
-        let help = "Upper bound of the bytes of past states that lists and watches in progress hold: of objects that were replaced or deleted after the list or watch began";
+        let help = "Estimated bytes of past states of objects that lists and watches in progress hold, because the objects were replaced or deleted after the list or watch began. The estimate is not too low";
         let mut family = encoder.encode_descriptor("fieldcache_past_state_bytes", help, None, MetricType::Gauge)?;
         family.encode_gauge(&pinned.bytes())?;
         let help = "Lists and watches that were ended because they held too many bytes of past states";

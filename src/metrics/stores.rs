@@ -37,8 +37,12 @@ const GAUGES: [Gauge; 9] = [
     ("order_bytes", "Bytes of the index that keeps objects in list order, by namespace and name", |store| {
         store.usage.order_bytes
     }),
-    ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
-    ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
+    ("history_changes", "Changes in the history of the store, from which watches can resume", |store| {
+        store.usage.history_changes
+    }),
+    ("history_bytes", "Bytes of previous states of objects that only the history holds", |store| {
+        store.usage.history_bytes
+    }),
     ("open_watches", "Open watches of clients", |store| store.resource.state.open_watches()),
     (
         "unreadable_objects",
@@ -47,7 +51,7 @@ const GAUGES: [Gauge; 9] = [
     ),
     (
         "unselectable_objects",
-        "Objects that selectors on some extra fields never match, because they have too many or too long values of these fields",
+        "Objects with too many or too long values of extra fields, which selectors on these fields never match",
         |store| store.usage.unselectable,
     ),
 ];
@@ -125,7 +129,7 @@ impl Collector for StoresCollector {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
         }
-        let help = "Bytes held only by the histories of all stores together; --history-changes and --history-memory \
+        let help = "Bytes that only the histories of all stores together hold; --history-changes and --history-memory \
                     bound the history of each store";
         let mut family = encoder.encode_descriptor("fieldcache_history_bytes", help, None, MetricType::Gauge)?;
         let all: u64 = stores.iter().map(|store| store.usage.history_bytes).sum();
@@ -177,10 +181,14 @@ impl Collector for StoresCollector {
         for (name, help, of_bytes) in [
             (
                 "fieldcache_store_index_values",
-                "Distinct values of an index: of a field, of all labels, of namespaces",
+                "Distinct values in an index; each store has an index for each field, one for labels and one for namespaces",
                 false,
             ),
-            ("fieldcache_store_index_bytes", "Bytes of the values and posting lists of an index", true),
+            (
+                "fieldcache_store_index_bytes",
+                "Bytes of the values of an index, and of its lists of the objects with each value",
+                true,
+            ),
         ] {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for store in &stores {

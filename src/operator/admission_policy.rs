@@ -98,9 +98,9 @@ impl RequiredPolicy {
         binding: Option<&ValidatingAdmissionPolicyBinding>,
     ) -> PolicyState {
         let name = self.name;
-        let consequence = "so authors of Views with authorization View can show objects that they may not read themselves. Apply manifests/view-policy.yaml of this release. Then review the Views with authorization View, and the FieldCaches, that were written in the meantime";
-        let missing = |kind: &str| Err(format!("there is no {kind} {name}, {consequence}"));
-        let differs = |kind: &str| Err(format!("the {kind} {name} differs from that of this release, {consequence}"));
+        let consequence = "Views with authorization View are not served, because without these policies, authors of Views and FieldCaches could make objects visible that they may not read themselves. Apply manifests/view-policy.yaml of this release. Then review the Views with authorization View, and the FieldCaches, that were written in the meantime";
+        let missing = |kind: &str| Err(format!("there is no {kind} {name}. {consequence}"));
+        let differs = |kind: &str| Err(format!("the {kind} {name} differs from that of this release. {consequence}"));
         let Some(policy) = policy.filter(|policy| policy.metadata.deletion_timestamp.is_none()) else {
             return missing("ValidatingAdmissionPolicy");
         };

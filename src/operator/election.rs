@@ -127,12 +127,11 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
         leading.send_if_modified(|leading| {
             let changed = *leading != leads;
             if changed {
-                tracing::info!(
-                    lease = %election.name,
-                    identity = %election.identity,
-                    leads,
-                    "the leadership of this replica has changed"
-                );
+                let message = match leads {
+                    true => "this replica is now the leader: it writes statuses and SelectableResources",
+                    false => "this replica is no longer the leader: it does not write statuses and SelectableResources",
+                };
+                tracing::info!(lease = %election.name, identity = %election.identity, leads, "{message}");
             }
             *leading = leads;
             changed

@@ -213,7 +213,12 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     let of_all = result.problems.first().filter(|_| result.stores.is_empty());
     if let Some(problem) = of_all {
         let refused = |kind| Finding::new(kind, ConditionStatus::False, problem.reason, &*problem.message);
-        let synced = Finding::new(SYNCED, ConditionStatus::False, "NotAccepted", "nothing is cached: see Accepted");
+        let synced = Finding::new(
+            SYNCED,
+            ConditionStatus::False,
+            "NotAccepted",
+            "nothing is cached: see the condition Accepted",
+        );
         return vec![refused(ACCEPTED), synced, refused(READY)];
     }
     let names: Vec<String> = result.stores.iter().map(|store| store.gvr.to_string()).collect();
@@ -224,16 +229,17 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
             let named: Vec<&str> = result.problems.iter().take(MOST_NAMED).map(|problem| &*problem.message).collect();
             let more = match result.problems.len() - named.len() {
                 0 => String::new(),
-                more => format!("; and {more} more"),
+                more => format!("; further problems: {more}"),
             };
-            let message = format!("{}{more}; caching without the invalid parts: {kept}", named.join("; "));
+            let message = format!("{}{more}; cached without these parts: {kept}", named.join("; "));
             Finding::new(ACCEPTED, ConditionStatus::False, first.reason, message)
         }
     };
     let ready = if result.problems.is_empty() {
         Finding::new(READY, ConditionStatus::True, "Ready", "get, list and watch are served from the store")
     } else {
-        let message = "get, list and watch are served from the store, without the invalid parts: see Accepted";
+        let message =
+            "get, list and watch are served from the store, without the invalid parts: see the condition Accepted";
         Finding::new(READY, ConditionStatus::True, PARTLY_ACCEPTED, message)
     };
     let mut findings = match &stores.waiting {
@@ -252,9 +258,12 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
             // One condition has the whole message, the one that `kubectl get -o wide` shows.
             let synced = match *reason {
-                FORBIDDEN => {
-                    Finding::new(SYNCED, ConditionStatus::False, FORBIDDEN, format!("{gvr} cannot be read: see Ready"))
-                }
+                FORBIDDEN => Finding::new(
+                    SYNCED,
+                    ConditionStatus::False,
+                    FORBIDDEN,
+                    format!("{gvr} cannot be read: see the condition Ready"),
+                ),
                 _ => finding(SYNCED),
             };
             vec![accepted, synced, finding(READY)]
@@ -270,7 +279,7 @@ fn older_versions(result: &FieldCacheResult) -> Option<Finding> {
     let (preferred, others) = result.stores.split_first().filter(|_| result.follows_preferred)?;
     let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();
     let message = format!(
-        "the API server now prefers {}. {} was cached before and stays cached while the API server serves it, because clients may read it. Each version needs its own store. To select versions, set spec.versions",
+        "the API server now prefers version {}. Also cached, because clients may still read them: {}. They stay cached while the API server serves them. Each version has a store of its own. To select versions, set spec.versions",
         preferred.gvr.version,
         others.join(", "),
     );

@@ -80,7 +80,7 @@ pub fn warning(rules: &[ResourceRule]) -> Option<String> {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Some(format!(
         "this server has more permissions than it needs: {}{more}; remove verbs other than get, list and watch from ClusterRoles with the label \
-         fieldcache.dev/aggregate-to-reader, and apply manifests/reader-policy.yaml, which rejects them",
+         fieldcache.dev/aggregate-to-reader, and apply manifests/reader-policy.yaml, which rejects such ClusterRoles",
         shown.join(", ")
     ))
 }
@@ -105,10 +105,13 @@ pub async fn check(client: Client) {
             }
             // An API server may never permit this review. Nothing depends on its result.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
-                tracing::info!(code = status.code, "cannot review the permissions of this server");
+                tracing::info!(
+                    code = status.code,
+                    "cannot review the permissions of this server: fieldcache does not report permissions that it does not need"
+                );
                 return;
             }
-            Err(error) => tracing::debug!(%error, "cannot review the permissions of this server now"),
+            Err(error) => tracing::debug!(%error, "cannot review the permissions of this server, retrying"),
         }
         sleep(pause).await;
         pause = (pause * 2).min(LAST_PAUSE);

@@ -98,7 +98,7 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
         Err(error) => {
             let (kind, problem) = (<K as Resource>::kind(&()), described_watch(error));
             if logged.record_if_new(&problem) {
-                tracing::warn!(%kind, problem, "cannot watch objects of this kind, retrying; check that crds/ are applied and the permissions of manifests/ are granted");
+                tracing::warn!(%kind, problem, "cannot watch objects of this kind, retrying; apply the CustomResourceDefinitions of crds/ and the permissions of manifests/");
             } else {
                 tracing::debug!(%kind, problem, "still cannot watch objects of this kind");
             }

@@ -185,7 +185,8 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
         None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all fields are valid"),
         Some((version, first)) => {
             let more = rejected().count() - 1;
-            let more = if more == 0 { String::new() } else { format!("; and {more} more, see status.versions") };
+            let more =
+                if more == 0 { String::new() } else { format!("; further rejected fields in status.versions: {more}") };
             let message = format!("version {}, {}: {}{more}", version.name, first.json_path, first.message);
             Finding::new(ACCEPTED, ConditionStatus::False, "FieldsRejected", message)
         }
@@ -247,7 +248,7 @@ async fn hashes(
     wanted: &BTreeMap<String, Described>,
 ) -> Result<BTreeMap<String, String>, String> {
     let Some(documents) = replica.registry.catalog().documents.clone() else {
-        return Err("OpenAPI is not published".to_owned());
+        return Err("this server publishes no OpenAPI documents".to_owned());
     };
     let set = documents.v3().await?;
     let keys: Vec<String> = wanted.values().map(|described| described.document.clone()).collect();
@@ -373,8 +374,12 @@ fn status(
     let (open_api, published) = match hash {
         Ok(Some(hash)) => {
             let url = format!("/openapi/v3/{}", described.document);
-            let published =
-                Finding::new(PUBLISHED, ConditionStatus::True, "Published", format!("the fields are in {url}"));
+            let published = Finding::new(
+                PUBLISHED,
+                ConditionStatus::True,
+                "Published",
+                format!("the OpenAPI v3 document {url} of fieldcache has the fields"),
+            );
             (Some(OpenApi { url, hash: hash.clone() }), published)
         }
         Ok(None) => {

@@ -183,7 +183,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
         Absence::CrowdedOut => (
             crowded_out,
             format!(
-                "fieldcache serves the oldest {objects} objects of this kind. Of each spec, {free} bytes are free. Further bytes of all specs are limited to {excess} in total, which the oldest objects get first. Shorten the spec, or delete unused objects"
+                "fieldcache serves only the oldest {objects} objects of this kind. The first {free} bytes of each spec do not count. The other bytes of all specs together are limited to {excess}; older objects have precedence. This object exceeds one of these limits: shorten its spec, or delete unused objects of this kind"
             ),
         ),
     };

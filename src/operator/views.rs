@@ -163,8 +163,8 @@ fn limit_selectors(views: &BTreeMap<String, Arc<View>>, evaluated: &Arc<ViewResu
     for name in rejected {
         let Some(result) = evaluated.get(&name) else { continue };
         let message = format!(
-            "the older Views have {MOST_NAMESPACE_SELECTORS} different namespaceSelectors: use one of \
-             them, or list the namespaces"
+            "older Views have {MOST_NAMESPACE_SELECTORS} different namespaceSelectors, which is the maximum: use one of these \
+             selectors, or list the namespaces in namespaces"
         );
         let outcome = Err(vec![SpecProblem { reason: "TooManyNamespaceSelectors", message }]);
         limited.insert(name, Arc::new(ViewResult { generation: result.generation, outcome }));
@@ -431,15 +431,20 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
             let more = match rest {
                 0 => String::new(),
                 // With MOST_PROBLEMS there can be others, which were not recorded.
-                rest if problems.len() < MOST_PROBLEMS => format!("; and {rest} more"),
-                _ => "; and more".to_owned(),
+                rest if problems.len() < MOST_PROBLEMS => format!("; further problems: {rest}"),
+                rest => format!("; further problems: {rest} or more"),
             };
             let refused =
                 |kind| Finding::new(kind, ConditionStatus::False, first.reason, format!("{}{more}", first.message));
             return vec![refused(ACCEPTED), refused(READY)];
         }
     };
-    let accepted = Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all selectors are valid");
+    let accepted = Finding::new(
+        ACCEPTED,
+        ConditionStatus::True,
+        "Accepted",
+        "all resources, selectors and paths of the spec are valid",
+    );
     // The admission policies restrict who decides what such a View shows. Without them, any author of Views or
     // FieldCaches could.
     let policy = replica.policy.borrow().clone();
@@ -462,7 +467,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
         None => Finding::new(READY, ConditionStatus::True, "Ready", "served at status.endpoint.url"),
         Some(part) => {
             let name = crate::kinds::field_cache::object_name(&part.group, &part.resource);
-            let message = format!("the store of {name} is not complete: see FieldCache {name}");
+            let message = format!("the store of {name} is not complete: see the conditions of FieldCache {name}");
             Finding::new(READY, ConditionStatus::False, "NotSynced", message)
         }
     };
@@ -501,7 +506,7 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
-            "in addition to what prune and keep leave out, the View leaves out its names in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
+            "besides the parts that prune and keep leave out, the View leaves out the names of these parts in metadata.managedFields, and annotations that contain copies of objects: {}. The View does not recognize copies in other annotations, in other fields, or in other resources such as \
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );

@@ -148,7 +148,7 @@ pub fn answer(
         }
         Runtime::NotCached(name) => {
             warnings.push(format!(
-                "the node requirements of RuntimeClass {} were not evaluated: runtimeclasses.node.k8s.io are not cached",
+                "the node requirements of RuntimeClass {} were not evaluated, because runtimeclasses.node.k8s.io are not cached: create the FieldCache runtimeclasses.node.k8s.io",
                 quote(name)
             ));
             None

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::field_validation::FieldValidation;
 use crate::manifest::document;
 use crate::manifest::document::Expected;
-use crate::manifest::shape::{DocumentShape, MOST_MISFITS, ShapeErrors, settle};
+use crate::manifest::shape::{DocumentShape, MOST_MISFITS, ShapeErrors, check_shape};
 use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
@@ -97,12 +97,13 @@ pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result
 fn decode_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
     let mut found = ShapeErrors::default();
-    // Also removes null members, which Go reads as absent.
-    settle(&mut value, REVIEW, "", &mut found);
+    // Also removes null members, which Go treats as absent, so that the steps below need not distinguish the two.
+    check_shape(&mut value, REVIEW, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }
-    // Errors about missing fields are reported after those about unknown ones.
+    // The checks run on the document before it is deserialized, but unknown fields are reported first. So a misspelled
+    // name of a required field is reported as such, and not as a missing field.
     let problems = missing(&value);
     let review = PlacementReview::deserialize(value);
     let unknown = match &review {

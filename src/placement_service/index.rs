@@ -52,6 +52,9 @@ pub(crate) const MOST_LONG: usize = 16 << 20;
 /// The resources whose stores are needed. Below, a `kind` is a position in this list.
 const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
 
+/// The kinds of [`NEEDED`], in the same order.
+const KINDS: [&str; 3] = ["Node", "Pod", "Namespace"];
+
 /// A missing store without which a review cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MissingStore {
@@ -251,7 +254,7 @@ impl LongParts {
         let added: usize = counted.iter().filter(is_new).map(|(_, length)| length).sum();
         if self.bytes + added > MOST_LONG {
             return Err(unreadable(format!(
-                "its labels, affinity, tolerations and taints take {added} bytes: shorten them. In total, those of all objects may take {MOST_LONG} bytes; parts of up to {SHORT} bytes do not count"
+                "its labels, affinity, tolerations and taints take {added} bytes. Those of all objects together may take {MOST_LONG} bytes; parts of up to {SHORT} bytes do not count. Shorten these parts of the {name}"
             )));
         }
         if counted.is_empty() {
@@ -359,7 +362,10 @@ impl PlacementIndex {
     async fn forget(&self) {
         let index = self.lock().index.take();
         if tokio::task::spawn_blocking(move || drop(index)).await.is_err() {
-            tracing::error!("dropping the placement index failed (internal error)");
+            tracing::error!(
+                "internal error: releasing the placement index panicked, so its memory may stay in use; the next review \
+                 builds a new index; report this with the panic above in the log"
+            );
         }
     }
 
@@ -383,7 +389,10 @@ impl PlacementIndex {
                     let _is_rejected = index.read_updated(&stores, |_| ()).is_err();
                 });
                 if update.await.is_err() {
-                    tracing::error!("updating the placement index failed (internal error): it is built again");
+                    tracing::error!(
+                        "internal error: updating the placement index panicked; fieldcache builds a new index; report \
+                         this with the panic above in the log"
+                    );
                     self.forget().await;
                 }
                 sleep(GATHERED).await;
@@ -533,7 +542,7 @@ impl Index {
         if let Err(error) = result {
             // The indexed state of the object is out of date.
             self.remove(kind, object.key());
-            tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement ignores an object that it cannot parse");
+            tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement reviews ignore an object that they cannot evaluate, so their results can be wrong");
             if self.unreadable.len() < MOST_UNREADABLE {
                 self.unreadable.insert((kind, object.key().to_owned()), error.to_string());
             }
@@ -564,7 +573,13 @@ impl Index {
                 pods: pods.version.to_string(),
                 namespaces: namespaces.version.to_string(),
             },
-            unreadable: self.unreadable.iter().map(|((_, key), error)| format!("{key} is ignored: {error}")).collect(),
+            unreadable: self
+                .unreadable
+                .iter()
+                .map(|((kind, key), error)| {
+                    format!("{} {key} is ignored, so the result can be wrong: {error}", KINDS[*kind])
+                })
+                .collect(),
         }
     }
 }

@@ -243,7 +243,7 @@ impl Table {
         selection
     }
 
-    /// Counts one subscription less with this selection.
+    /// Counts one subscription fewer with this selection.
     fn release(&mut self, selection: &CompactSelection) {
         let Some(count) = self.selections.get_mut(selection) else { return };
         *count -= 1;

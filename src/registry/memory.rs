@@ -19,8 +19,8 @@ use crate::store::Pinned;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "memory limit: this resource is not loaded. The other resources take {held}{} and --memory-limit is {limit}. \
-     fieldcache does not evict loaded resources for a new one. Raise --memory-limit, or stop reading other resources: \
-     fieldcache unloads a resource 15 minutes after its last request",
+     fieldcache does not evict loaded resources for a new one. Raise --memory-limit, delete FieldCaches, or stop reading \
+     other resources: `fieldcache serve` unloads a resource that no --resource names 15 minutes after its last request",
     if *needed == Bytes(0) { String::new() } else { format!(", this one needs more than {needed},") }
 )]
 /// Why the memory limit rejects a store.

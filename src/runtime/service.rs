@@ -160,8 +160,10 @@ impl Service {
 
 /// A future that resolves at the first SIGINT or SIGTERM. Fails if the handlers of the signals cannot be installed.
 fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
-    let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;
+    let mut interrupted =
+        signal(SignalKind::interrupt()).context("cannot install the handlers of SIGINT and SIGTERM")?;
+    let mut terminated =
+        signal(SignalKind::terminate()).context("cannot install the handlers of SIGINT and SIGTERM")?;
     Ok(async move {
         tokio::select! {
             _ = interrupted.recv() => {}

@@ -113,7 +113,7 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start the runtime of the source")?;
+        .context("cannot start the runtime that reads the source")?;
     let (report, opened) = oneshot::channel();
     let (held_until_the_end, ended) = oneshot::channel();
     let read = move || {
@@ -131,7 +131,10 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
             }
         });
     };
-    thread::Builder::new().name("source".to_owned()).spawn(read).context("cannot start the thread of the source")?;
+    thread::Builder::new()
+        .name("source".to_owned())
+        .spawn(read)
+        .context("cannot start the thread that reads the source")?;
     let (registry, name, pinned, definitions) = opened
         .await
         .context("internal error: the thread of the source ended while it opened the source; see the log")??;
@@ -213,7 +216,7 @@ async fn open_cluster(
     };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
-        .context("reading what the cluster serves")?;
+        .context("cannot read which resources the cluster serves")?;
     Ok(OpenSource { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
 }
 
@@ -225,13 +228,13 @@ async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Re
     }
     let known = discovery::read(connection, &UpstreamDiscovery::default())
         .await
-        .context("reading what the cluster serves")?
+        .context("cannot read which resources the cluster serves")?
         .resources;
     let find = |text: &String| {
         let found = known.iter().find(|resource| Names::from(*resource).contain(text));
         found.map(|resource| resource.gvr.clone()).with_context(|| {
             format!(
-                "--resource {text}: cluster {} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields",
+                "--resource {text}: cluster {} serves no such resource that can be listed and watched; `fieldcache fields` lists the resources with selectable fields",
                 connection.url()
             )
         })

@@ -360,7 +360,8 @@ fn quoted(hash: &str) -> String {
     format!("\"{hash}\"")
 }
 
-/// The time in a year, in the form of RFC 1123 with the zone UTC, as Go writes it.
+/// The time one year after `now`, as Go formats it with `time.RFC1123` in UTC. Go writes the zone as UTC, and not as
+/// GMT, which HTTP requires.
 fn in_a_year(now: Timestamp) -> String {
     let now = now.to_zoned(TimeZone::UTC);
     let then = now.checked_add(1.year()).unwrap_or(now);

@@ -60,7 +60,7 @@ pub(super) async fn answer(
         params::check_forwarded(&context.info.query)?;
     }
     if context.is_long {
-        let message = "the URL is too long to be forwarded to the API server (at most 65,534 bytes): shorten the selectors, or cache the resource";
+        let message = "the URL is too long: fieldcache can forward at most 65,534 bytes to the API server; shorten the selectors, or cache the resource";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
     let permit = server.forwarding.take(context.user, 1);

@@ -39,22 +39,27 @@ impl Guard {
             // The host is the part after an `@`. No client needs one, so it is rejected instead of being parsed.
             if authority.contains('@') || !self.is_own(host_of(authority)) {
                 return Err(ApiError::Forbidden(format!(
-                    "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
+                    "Host {} is not the address of this server: use 127.0.0.1 or localhost in the URL",
                     quote(authority)
                 )));
             }
         }
         for origin in headers.get_all(ORIGIN).iter().map(text) {
             if !is_own_origin(origin, authority, is_tls) {
-                let message =
-                    format!("Origin {} is not this server; requests from web pages are rejected", quote(origin));
+                let message = format!(
+                    "Origin {} is not this server: requests from other web pages are rejected; use a client that is not a web page",
+                    quote(origin)
+                );
                 return Err(ApiError::Forbidden(message));
             }
         }
         // All other values, known or not, mean another site.
         let is_own = |site: &&str| matches!(*site, "same-origin" | "none");
         if let Some(site) = headers.get_all("sec-fetch-site").iter().map(text).find(|site| !is_own(site)) {
-            let message = format!("Sec-Fetch-Site is {}: requests from other web pages are rejected", quote(site));
+            let message = format!(
+                "Sec-Fetch-Site is {}: requests from other web pages are rejected; use a client that is not a web page",
+                quote(site)
+            );
             return Err(ApiError::Forbidden(message));
         }
         Ok(())

@@ -81,6 +81,9 @@ pub async fn snapshot(resource_state: &ResourceState, patience: Duration) -> Res
 pub fn not_ready(not_ready: NotReady) -> NoResponse {
     NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
+        // The source does not permit fieldcache to list the resource. The 403 stays a 403, because the pipeline
+        // recognizes it and forwards a read to the API server, which can permit a part of the resource. If the read is
+        // not forwarded, the client gets the message, which names the permission that fieldcache lacks.
         NotReady::SourceError { code: 403, message } => ApiError::Forbidden(message),
         // A 401 would tell the client that its own credentials are wrong, but the source has rejected those of
         // fieldcache.
@@ -159,8 +162,8 @@ pub struct RequestedSelection {
     pub is_upstream: bool,
 }
 
-/// Checks that a list at this version shows the namespaces of the View that a watch from the version would show. If they
-/// changed afterwards, a client that watches from the version must list again.
+/// Checks that a list at this version shows the namespaces of the View that a watch from the version would show. If
+/// they changed afterwards, a client that watches from the version must list again.
 ///
 /// # Errors
 /// [`NoResponse::NamespacesChanged`] if they changed before.
@@ -181,8 +184,8 @@ pub fn check_cel(cel: Option<&CelFilter>) -> Result<Option<String>, ApiError> {
     let failed = cel.result().map_err(|over| ApiError::BadRequest(over.to_string()))?;
     Ok(failed.map(|failed| {
         let text = format!(
-            "celSelector failed for {} objects, which are not selected, of {} that were evaluated; indexes excluded the \
-             others; {}",
+            "celSelector failed for {} of {} evaluated objects, and does not select these; objects that indexes exclude are not \
+             evaluated; the first error: {}",
             failed.count, failed.evaluated, failed.first
         );
         // The error can have a text of the object, and a warning with control characters is omitted.
@@ -197,7 +200,7 @@ pub fn check_cel(cel: Option<&CelFilter>) -> Result<Option<String>, ApiError> {
 /// # Errors
 /// 400 for a field that the resource does not have, an operator that does not suit its field, or a label that the View
 /// does not show. 400 for a field selector together with a name in the path, unless it requires that name. 400 for an
-/// invalid `celSelector`, or one in a View. 500 for an invalid shard selector, as in kube-apiserver.
+/// invalid `celSelector`. 500 for an invalid shard selector, as in kube-apiserver.
 pub fn selection(
     resource: &Resource,
     address: &ResourcePath,

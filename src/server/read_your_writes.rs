@@ -42,9 +42,9 @@ const QUESTION_WAIT: Duration = Duration::from_secs(5);
 /// than the wait for a progress notification, which is needed otherwise.
 const REMOVAL_WAIT: Duration = Duration::from_millis(300);
 
-/// The Warning header of a response to a write whose version is unknown.
-const UNKNOWN: &str =
-    "299 fieldcache \"the version of this write could not be determined: the next reads may not show it\"";
+/// The Warning header of a response to a write of which the resourceVersion is unknown.
+const UNKNOWN: &str = "299 fieldcache \"the write succeeded, but its resourceVersion is not known: the next reads through \
+                       fieldcache may not show it yet\"";
 
 /// A write that is about to be forwarded.
 pub(super) struct Write<'a> {
@@ -119,7 +119,7 @@ impl<'a> Write<'a> {
         match version {
             Ok(version) => resources.iter().for_each(|resource| resource.state.note_write(version)),
             Err(why) => {
-                tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be determined");
+                tracing::warn!(resource = %self.address.gvr, why, "the resourceVersion of a forwarded write is not known: the next reads of its client may not show the write yet");
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
             }
         }

@@ -134,7 +134,7 @@ fn key(part: &str, resource: &Resource) -> Result<SortField, ApiError> {
     };
     let field = resource.extractor.resolve(label).map_err(|unsupported| {
         let message = unsupported.message;
-        ApiError::BadRequest(format!("{message} (sortBy accepts the labels of field selectors)"))
+        ApiError::BadRequest(format!("sortBy: {message}; use a field that field selectors accept"))
     })?;
     match field {
         FieldRef::Field(index) if resource.extractor.is_many(index) => Err(ApiError::BadRequest(format!(
@@ -150,7 +150,7 @@ fn key(part: &str, resource: &Resource) -> Result<SortField, ApiError> {
 /// The error for a continue token of another list. `text` is the value of `sortBy`.
 fn invalid_token(text: &str) -> ApiError {
     ApiError::BadRequest(format!(
-        "invalid continue token: it is not of this list with sortBy={text}: start a new list without the continue \
-         parameter"
+        "invalid continue token: it is not from this list with sortBy={text}, or its last object is no longer in the list: start \
+         a new list without the continue parameter"
     ))
 }

@@ -126,13 +126,13 @@ fn check_origin(context: &RequestContext<'_>) -> Result<(), ApiError> {
     let is_own = |origin: &&&str| guards::is_own_origin(origin, context.authority, context.is_tls || is_by_certificate);
     let Some(foreign) = origins.iter().find(|origin| !is_own(origin)) else { return Ok(()) };
     let remedy = if is_by_certificate && context.has_token {
-        "the client certificate authenticated this request, and not its bearer token: connect without a certificate"
+        "the client certificate authenticated this request, and the bearer token was not used: connect without a certificate"
     } else {
         "send a bearer token, or the Origin of this server"
     };
     let foreign = quote(foreign);
     Err(ApiError::Forbidden(format!(
-        "Origin {foreign} is not this server, so that a watch over WebSocket needs a bearer token: {remedy}"
+        "Origin {foreign} is not this server, so a watch over WebSocket needs a bearer token: {remedy}"
     )))
 }
 

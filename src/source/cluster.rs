@@ -228,7 +228,9 @@ impl Cluster {
                     self.publish_catalog().await;
                 }
             }
-            Err(error) => tracing::warn!(error = %error, "discovery failed, keeping the last result"),
+            Err(error) => {
+                tracing::warn!(error = %error, "discovery failed: fieldcache keeps serving the resources that it knows, and retries")
+            }
         }
     }
 
@@ -263,7 +265,7 @@ impl Cluster {
                     Ok(Arc::new(crd))
                 }
                 Err(error) => {
-                    tracing::error!(crd = %key, error, "cannot parse a CustomResourceDefinition, its kind is not served");
+                    tracing::error!(crd = %key, error, "cannot parse a CustomResourceDefinition: its kind is not served");
                     Err(error)
                 }
             };
@@ -328,7 +330,7 @@ impl Cluster {
         for gvr in unsupported.difference(&self.unsupported) {
             tracing::warn!(
                 resource = %gvr,
-                "not served: the API server reads the path of its list as another path; give the resource another plural name"
+                "this resource is not served: the API server reads the path of its list as another path; give the resource another plural name"
             );
         }
         self.unsupported = unsupported;

@@ -18,7 +18,7 @@ pub struct ClusterOptions {
 pub enum ConnectionError {
     /// The kubeconfig is missing or wrong.
     #[error(
-        "kubeconfig {place}: {cause}; select a readable one with --kubeconfig FILE, or serve a folder with --dir PATH"
+        "kubeconfig {place}: {cause}; select a valid kubeconfig with --kubeconfig FILE. Commands with the option --dir can read a folder of manifests instead"
     )]
     Kubeconfig {
         /// The file or the search that was used.

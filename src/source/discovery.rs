@@ -243,7 +243,7 @@ async fn read_groups(
     if list["kind"] != "APIGroupList" {
         return Err(broken);
     }
-    tracing::warn!(error = %broken, "cannot read aggregated discovery: reading each group version separately, without those that fail");
+    tracing::warn!(error = %broken, "cannot read aggregated discovery: reading each API version separately");
     let (mut left, until) = (MAX_JSON_MEMORY, Instant::now() + GROUPS_WAIT);
     for group in array(&list["groups"]) {
         let mut versions = Vec::new();
@@ -252,7 +252,7 @@ async fn read_groups(
             let reading = timeout_at(until, read_older(connection, &path)).await;
             let read = reading
                 .unwrap_or_else(|_| {
-                    Err(connection.unexpected(&path, "no time left, because the groups before took too long"))
+                    Err(connection.unexpected(&path, "no time left, because the previous groups took too long"))
                 })
                 .and_then(|document| {
                     let found =
@@ -267,7 +267,7 @@ async fn read_groups(
             versions.push(match read {
                 Ok(found) => found,
                 Err(error) => {
-                    tracing::warn!(%error, "leaving out a group version");
+                    tracing::warn!(%error, "cannot read the resources of an API version: fieldcache serves only those that it knew before");
                     json!({ "version": version["version"], "freshness": "Stale" })
                 }
             });

@@ -70,8 +70,8 @@ pub struct Feed {
     /// The unreadable objects of the list in progress; `unreadable` is valid for the old store until the new one is
     /// complete.
     unreadable_in_list: BTreeMap<String, String>,
-    /// Whether readers have the current `unreadable`.
-    has_reported_unreadable: bool,
+    /// Whether the resource state has the current `unreadable`.
+    unreadable_is_published: bool,
     /// When an object with too many or too long values was last logged.
     reported_unknown_values: Option<Instant>,
     /// Whether a first list has been committed.
@@ -134,7 +134,7 @@ impl Feed {
             store,
             unreadable: BTreeMap::new(),
             unreadable_in_list: BTreeMap::new(),
-            has_reported_unreadable: false,
+            unreadable_is_published: false,
             reported_unknown_values: None,
             ready: false,
             compared: Version::ZERO,
@@ -273,10 +273,10 @@ impl Feed {
                 let replaced = self.store.commit_list(version, trust);
                 self.resource.state.set_relisting(false);
                 if replaced == RelistOutcome::Reset && trust == RelistMode::TrustVersions {
-                    tracing::warn!(resource = %self.resource.gvr, version = %version, "resource versions went backwards, starting a new history");
+                    tracing::warn!(resource = %self.resource.gvr, version = %version, "the resourceVersions of the source went backwards, as after a restored backup: starting a new history, so clients cannot resume earlier watches");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
-                self.has_reported_unreadable = false;
+                self.unreadable_is_published = false;
                 if self.ready {
                     self.resource.state.count_relist();
                 }
@@ -320,12 +320,12 @@ impl Feed {
     pub fn publish(&mut self) {
         if self.ready {
             self.account();
-            if !self.has_reported_unreadable {
+            if !self.unreadable_is_published {
                 self.resource.state.publish_unreadable(UnreadableNames {
                     names: self.unreadable.keys().cloned().collect(),
                     are_all: self.unreadable.len() < MAX_UNREADABLE && !self.unreadable.contains_key(UNKNOWN_NAME),
                 });
-                self.has_reported_unreadable = true;
+                self.unreadable_is_published = true;
             }
             self.resource.state.publish(LoadState::Ready(self.store.snapshot()));
         }
@@ -379,7 +379,7 @@ impl Feed {
             let memory = accounting.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                "the stores exceed --memory-limit: they are still served, but no further store is loaded until memory is free. At 1.5 times the limit, the store that has grown most is unloaded. Raise --memory-limit or read fewer resources"
+                "the stores exceed --memory-limit: they are still served, but no further store is loaded until memory is free. At 1.5 times the limit, fieldcache unloads the store that has grown most. Raise --memory-limit, or cache fewer resources"
             );
         }
     }
@@ -460,18 +460,18 @@ impl Feed {
     /// Removes an object from the unreadable ones.
     fn forget_report(&mut self, key: &Key) {
         if self.reported().remove(key.as_str()).is_some() {
-            self.has_reported_unreadable = false;
+            self.unreadable_is_published = false;
         }
     }
 
     /// Logs an unreadable object, and adds it to the unreadable ones, of which at most [`MAX_UNREADABLE`] are stored.
     /// `name`: its key, or [`UNKNOWN_NAME`].
     fn report(&mut self, name: String, error: &InvalidObject) {
-        tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "cannot parse an object, it is not served");
+        tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "cannot parse an object: it is not served, and its previous state is removed");
         let reported = self.reported();
         if reported.len() < MAX_UNREADABLE {
             reported.insert(name, error.to_string());
-            self.has_reported_unreadable = false;
+            self.unreadable_is_published = false;
         }
     }
 }

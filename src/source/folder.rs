@@ -314,9 +314,9 @@ impl FolderState {
                 };
                 if let Some((first, first_line)) = firsts.get(&identity) {
                     let name = named(kind, &identity.key);
-                    let cause = format!("duplicate: {name} is ignored here, {first}:{first_line} is served");
+                    let cause = format!("duplicate: {name} is ignored here; the one of {first}:{first_line} is served");
                     problems.push(problem(path, line, cause));
-                    let cause = format!("duplicate: {name} is served from here, {path}:{line} is ignored");
+                    let cause = format!("duplicate: {name} is served from here; the one of {path}:{line} is ignored");
                     problems.push(problem(first, *first_line, cause));
                     continue;
                 }

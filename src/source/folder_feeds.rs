@@ -34,7 +34,7 @@ use crate::registry::{
 };
 use crate::store::HistoryLimits;
 
-/// How long to wait after the folder itself could not be read.
+/// How long to wait until the next scan after the folder itself could not be read. The last state stays served.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a folder cannot be served at all.
@@ -75,7 +75,7 @@ impl FolderFeeds {
         let (follower, trouble) = Follower::start(path, REPEAT);
         // For a path that is not a folder, the scan below returns an error.
         if let Some(trouble) = trouble.filter(|_| path.is_dir()) {
-            tracing::warn!(folder = %path.display(), error = trouble, "the system does not report file changes in this folder, scanning it every few seconds");
+            tracing::warn!(folder = %path.display(), error = trouble, "the system does not report file changes in this folder: scanning it every few seconds");
         }
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut feeds = FolderFeeds {
@@ -119,7 +119,7 @@ impl FolderFeeds {
                 Err(_) => return,
             };
             if let Err(error) = taken {
-                tracing::error!(folder = %self.path.display(), error = %error, "cannot read the folder, keeping the last state");
+                tracing::error!(folder = %self.path.display(), error = %error, "cannot read the folder: serving its last state, and retrying");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }

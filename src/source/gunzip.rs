@@ -32,8 +32,8 @@ pub enum BodyError {
     /// The body is not gzip, although its header says so.
     #[error("the response is not gzip as its Content-Encoding says: {0}")]
     NotGzip(#[from] DecompressError),
-    /// The body breaks off within a member.
-    #[error("the compressed response ends early")]
+    /// The body ends within a gzip member, or the rest of a member cannot be decompressed.
+    #[error("the compressed response is incomplete")]
     BreaksOff,
 }
 

@@ -97,7 +97,7 @@ fn place(options: &ClusterOptions) -> String {
 
 /// The error for a missing context.
 fn no_context(name: &str) -> String {
-    format!("there is no context {name:?}")
+    format!("there is no context {name:?}, which is the current context or that of --context")
 }
 
 /// Finds the kubeconfig and the context to use. [`Found::Nothing`] if no kubeconfig and no context was named, and there
@@ -114,7 +114,7 @@ fn find(options: &ClusterOptions) -> Result<Found, String> {
     match options.context.clone().or_else(current) {
         Some(context) if !kubeconfig.contexts.iter().any(|known| known.name == context) => Err(no_context(&context)),
         Some(context) => Ok(Found::Kubeconfig(Box::new(kubeconfig), context)),
-        None if options.kubeconfig.is_some() => Err("no current context is set".to_owned()),
+        None if options.kubeconfig.is_some() => Err("no current context is set, and --context names none".to_owned()),
         None => Ok(Found::Nothing),
     }
 }

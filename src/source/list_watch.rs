@@ -217,16 +217,16 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 }
             }
             End::Behind | End::Silent => {
-                tracing::warn!(resource = %gvr, version = %feed.version(), "the API server is stale, listing its current state");
+                tracing::warn!(resource = %gvr, version = %feed.version(), "the API server is behind the store, or its watches send nothing: listing its current state");
                 feed.expect_list();
                 not_older = false;
             }
             End::TooOld => {
-                tracing::info!(resource = %gvr, version = %feed.version(), "version too old, listing again");
+                tracing::info!(resource = %gvr, version = %feed.version(), "the source no longer has the changes since this version, listing again");
                 feed.expect_list();
             }
             End::TooLong(message) => {
-                tracing::warn!(resource = %gvr, message, "source sent an event that cannot be read, listing again");
+                tracing::warn!(resource = %gvr, message, "the source sent an event that cannot be read, listing again");
                 resource_state.freshness().note_interruption(message);
                 feed.expect_list();
             }
@@ -559,7 +559,7 @@ impl Source<'_> {
                 }
             }
             if !lines.reserve_memory() {
-                return End::Error("there is no memory for a long event of the watch now".to_owned());
+                return End::Error("the memory for long events of watches is exhausted now".to_owned());
             }
             if initial && !feed.is_ready() && feed.listed() >= reported + 1000 {
                 reported = feed.listed();

@@ -448,7 +448,7 @@ impl Known {
         if !reported.contains(&key) {
             tracing::warn!(
                 document = %key,
-                "leaving out an OpenAPI document: its values take more than 256Mi of memory, or it is one of the longest while there are more than 4096 documents or more than 128Mi of them"
+                "leaving out an OpenAPI document: its values take more than 256Mi of memory, or all documents exceed a limit (4096 documents, or 128Mi) and it is one of the longest"
             );
         }
         self.left_out.insert(key, url);

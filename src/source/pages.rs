@@ -34,7 +34,7 @@ pub(super) enum PageError {
         most: usize,
     },
     /// The memory budget for unfinished items is exhausted.
-    #[error("there is no memory for a long item now")]
+    #[error("the memory for long items of lists is exhausted now")]
     NoRoom,
 }
 
@@ -193,7 +193,7 @@ impl Page {
         }
         self.consume(length);
         if self.rest.len() > MAX_REST_BYTES {
-            return Err(PageError::TooLong { part: "what a list has besides its items", most: MAX_REST_BYTES });
+            return Err(PageError::TooLong { part: "the part of the list outside of its items", most: MAX_REST_BYTES });
         }
         Ok(())
     }

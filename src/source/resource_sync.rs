@@ -107,7 +107,7 @@ pub(super) async fn sync_resource(
                     if feed.is_ready() {
                         tracing::warn!(
                             resource = %resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                            "unloaded: all stores together exceed --memory-limit by half, and this one has grown most"
+                            "unloaded this resource: all stores together exceed --memory-limit by half, and this one has grown most. Raise --memory-limit, or cache fewer resources"
                         );
                     }
                     drop(feed);
@@ -135,7 +135,7 @@ pub(super) async fn sync_resource(
                 // The next iteration follows again, from a new list.
                 () = mismatch(&mut check) => feed.invalidate(),
                 seen = idle(&resource.state), if !pinned => {
-                    tracing::info!(resource = %resource.gvr, "unloaded: no requests for 15 minutes");
+                    tracing::info!(resource = %resource.gvr, "unloaded this resource: no requests for 15 minutes");
                     // A request that comes after the last check starts the next load.
                     served = seen;
                     if let Some(departure) = resource.state.departure() {

@@ -50,7 +50,7 @@ impl StoreOptions {
     pub fn extractor(&self, gvr: &Gvr, extractor: Extractor) -> Extractor {
         let Some(option) = self.0.get(gvr) else { return extractor };
         option.fields.extend(&extractor).unwrap_or_else(|error| {
-            tracing::error!(resource = %gvr, error = %error, "leaving out the extra fields");
+            tracing::error!(resource = %gvr, error = %error, "cannot add the fields of the FieldCache to this resource: selectors cannot use them");
             extractor
         })
     }

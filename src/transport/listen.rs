@@ -267,7 +267,7 @@ impl Listener {
                             counting.count_panic();
                         }
                     }
-                    () = state.wait_for_eviction() => tracing::debug!("a connection was evicted"),
+                    () = state.wait_for_eviction() => tracing::debug!("closed a connection to make room for another one"),
                 }
             });
         }
@@ -430,7 +430,7 @@ where
                     Ok(()) => server.answer(&state, request).await,
                     Err(error) => {
                         let reason = error.message();
-                        tracing::debug!(address = ?state.address(), reason, "rejected a request that cannot be routed");
+                        tracing::debug!(address = ?state.address(), reason, "rejected a request with an invalid URL or header");
                         server.reject(&state, request.method(), error).await
                     }
                 };
@@ -481,7 +481,7 @@ where
     });
     async move {
         if stream_timeout::until_ended(&link, worker, served).await.is_none() {
-            tracing::debug!("connection closed, because its client left too much unread");
+            tracing::debug!("closed a connection, because its client left too much unread");
         }
     }
 }

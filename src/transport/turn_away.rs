@@ -50,8 +50,8 @@ impl Rejecter {
         Rejecter { permits: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Closes a connection, after it has sent the response that `rejection` returns. Sends nothing while
-    /// [`MOST_AT_ONCE`] other rejections are being sent.
+    /// Sends the response that `rejection` returns, and closes the connection. While [`MOST_AT_ONCE`] other responses
+    /// are being sent, it closes the connection at once.
     pub(crate) async fn reject(&self, stream: TcpStream, rejection: impl FnOnce() -> Rejection) {
         if let Ok(_permit) = self.permits.clone().try_acquire_owned() {
             // An error needs no handling: the connection is closed in any case.

@@ -85,7 +85,13 @@ pub enum ApiError {
     NotRouted(&'static [&'static str]),
     /// A body whose media type is missing or not supported.
     UnsupportedMediaType(String),
-    /// A request that a web page of another site makes in a browser; see `guards`.
+    /// A request that this server rejects with 403 and this message, without a decision of the API server. Reasons are:
+    ///
+    /// - a web page of another site makes the request in a browser (`guards`, `websocket`)
+    /// - the caller lacks a value that the View requires (`view_request`)
+    /// - the request must not be forwarded (`forward_policy`)
+    /// - the admission of the API server would reject the Pod of a placement review (`placement_review`)
+    /// - the source does not permit fieldcache to list the resource (`read`)
     Forbidden(String),
     /// A watch over WebSocket whose handshake is invalid.
     Handshake(HandshakeFault),
@@ -521,7 +527,7 @@ fn access_error_parts(error: &AccessError) -> Parts<'_> {
         AccessError::AuthenticatorUnavailable => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
-            "the token could not be reviewed: the API server that reviews tokens does not respond",
+            "the token could not be reviewed: the API server returned no result; retry later",
         )
         .with_details(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::AuthoritiesNotLoaded => Parts::new(
@@ -561,7 +567,7 @@ fn access_error_parts(error: &AccessError) -> Parts<'_> {
         AccessError::AuthorizerUnavailable => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
-            "Internal error occurred: the API server that authorizes requests does not respond",
+            "Internal error occurred: the API server returned no decision about the permission; retry later",
         ),
         AccessError::Incomplete(problem) => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,

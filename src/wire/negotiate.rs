@@ -199,10 +199,12 @@ impl<'a> Clause<'a> {
         let invalid =
             |problem: &dyn fmt::Display| ApiError::BadRequest(format!("keep in the header Accept: {problem}"));
         if paths.len() > LONGEST_KEEP {
-            return Err(invalid(&format_args!("it has more than {LONGEST_KEEP} bytes: keep larger parts instead")));
+            return Err(invalid(&format_args!(
+                "the paths have more than {LONGEST_KEEP} bytes: keep larger parts instead"
+            )));
         }
         if *form != Representation::Whole {
-            return Err(invalid(&"it is only supported for whole objects, without the parameter as"));
+            return Err(invalid(&"keep is only supported for whole objects, without the parameter as"));
         }
         let (mut kept, mut names) = (Vec::new(), 0);
         for path in paths.split(['+', ',']).map(str::trim).filter(|path| !path.is_empty()) {
@@ -210,12 +212,14 @@ impl<'a> Clause<'a> {
             names += prune::path::names(&path).map_err(|error| invalid(&format_args!("{path} {error}")))?.len();
             if names > prune::MOST_NAMES {
                 let most = prune::MOST_NAMES;
-                return Err(invalid(&format_args!("all paths together have more than {most} names")));
+                return Err(invalid(&format_args!(
+                    "all paths together have more than {most} names: keep larger parts instead"
+                )));
             }
             kept.push(path);
         }
         if kept.is_empty() {
-            return Err(invalid(&"it must have a path, such as keep=metadata.name+spec.color"));
+            return Err(invalid(&"keep must have a path, such as keep=metadata.name+spec.color"));
         }
         kept.sort_unstable();
         kept.dedup();

@@ -37,8 +37,8 @@ struct Key {
     form: usize,
 }
 
-/// The number of entries at which unused ones are removed for the first time.
-const FIRST_REMOVAL: usize = 64;
+/// The minimum number of entries at which unused ones are removed.
+const LEAST_REMOVAL: usize = 64;
 
 impl SharedColumns {
     /// The columns of a resource, from the cache if another request uses them. `version`: of meta.k8s.io; `include`:
@@ -64,7 +64,7 @@ impl SharedColumns {
         }
         if kept.columns.len() >= kept.removal {
             kept.columns.retain(|_, columns| columns.strong_count() > 0);
-            kept.removal = FIRST_REMOVAL.max(kept.columns.len() * 2);
+            kept.removal = LEAST_REMOVAL.max(kept.columns.len() * 2);
         }
         kept.columns.insert(key, Arc::downgrade(&made));
         made

@@ -216,7 +216,7 @@ async fn own_queries(server: &Server) -> Result<()> {
     let expected = ["spec.color   COUNT", "blue         2", "green        1", "red          1", "", "total: 4"];
     ensure!(lines == expected, "{}: {facets:?}", server.name);
     let rest = server.get("fieldcache", "shirts -A --limit 5").await?;
-    ensure!(rest.stderr == "note: there are 7 more objects, which --limit leaves out\n", "{rest:?}");
+    ensure!(rest.stderr == "note: there are 7 more objects, which --limit omits\n", "{rest:?}");
     let missing = server.get("fieldcache", "shirts nosuch a -n east -o name").await?;
     ensure!(missing.exit_code == 2 && missing.stdout == format!("shirt.{GROUP}/a\n"), "{missing:?}");
     ensure!(missing.stderr.contains("returned 404: shirts.beside.example.com \"nosuch\" not found"), "{missing:?}");
@@ -242,7 +242,7 @@ async fn plain_server(server: &Server) -> Result<()> {
         ("pods -A --count --where true", "selectors with --count"),
     ] {
         let finished = server.get("fieldcache", arguments).await?;
-        let expected = format!(" would ignore {option}, because it is not a fieldcache server");
+        let expected = format!(" does not support {option}, because it is not a fieldcache server");
         ensure!(finished.exit_code == 2 && finished.stdout.is_empty(), "{arguments}: {finished:?}");
         ensure!(finished.stderr.contains(&expected), "{arguments}: {finished:?}");
     }

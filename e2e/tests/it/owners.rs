@@ -209,7 +209,7 @@ async fn commands(stage: &Stage, first: &Value, shirt: &Value) -> Result<()> {
     let none = shell.run(&format!("fieldcache tree pod/main -n team {admin}")).await?;
     ensure!(none.exit_code == 1 && none.stderr.contains("note: no dependents were found"), "{none:?}");
     let few = shell.run(&format!("fieldcache tree hostport/first -n team {alice}")).await?;
-    let note = "note: you may not list these resources everywhere, so dependents of these kinds can be missing: pods";
+    let note = "note: you may not list these resources in all of the searched namespaces, so dependents of these kinds can be missing: pods";
     ensure!(few.exit_code == 1 && few.stderr.contains(note), "{few:?}");
     // A kube-apiserver has no dependents.
     let upstream = format!("--kubeconfig {}", stage.control_plane.kubeconfig().display());

@@ -8,9 +8,9 @@ use crate::cli::shared_arguments::{OutputFormat, SourceArguments};
 /// `fieldcache get`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints objects like kubectl get, from any server: kube-apiserver, fieldcache, or a View, whose URL is its server. With --dir, this process reads the folder, with the code of the server. Lists are read and printed page by page.
+    after_help = "Prints objects like kubectl get, from any server: kube-apiserver, fieldcache, or a View, whose URL is the server. With --dir, this process reads the folder itself, with the code of the server. The command reads and prints lists page by page.
 
-These need a fieldcache server, because kube-apiserver ignores their parameters: --where, --sort-by, --facets, --explain, and --count with selectors. The command finds out whether the server is one, and fails otherwise. kube-apiserver rejects the additional operators of --field-selector.
+These options need a fieldcache server, because kube-apiserver does not support them: --where, --sort-by, --facets, --explain, and --count with selectors. The command checks whether the server is a fieldcache server, and fails if it is not. kube-apiserver rejects the additional operators of --field-selector.
 
 There is no --watch: kubectl get --watch works with the same server.
 
@@ -30,7 +30,7 @@ pub struct GetArguments {
     /// The resource: the plural, singular, kind or short name, with .VERSION.GROUP or .GROUP if needed; several are
     /// separated by commas. Or KIND/NAME of an object
     pub resource: String,
-    /// Names of objects of the resource, for which it is not listed; or KIND/NAME of further objects
+    /// Names of objects of the resource, to get these instead of a list; or KIND/NAME of further objects
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// The namespace; default: the namespace of the kubeconfig, otherwise `default`
@@ -61,15 +61,16 @@ pub struct GetArguments {
     /// Print only the number of objects
     #[arg(long, conflicts_with_all = ["facets", "sort_by", "limit", "columns", "show_labels", "label_columns"])]
     pub count: bool,
-    /// Print the most frequent values of these fields, with the numbers of objects, instead of objects; at a terminal
-    /// also as bars
+    /// Instead of objects, print the most frequent values of these fields, each with its number of objects; at a
+    /// terminal also with bars
     #[arg(long, value_name = "FIELD,...", conflicts_with_all = ["sort_by", "limit", "columns", "show_labels", "label_columns"])]
     pub facets: Option<String>,
     /// The maximum number of values of each field of --facets [default: 20]
     #[arg(long, value_name = "COUNT", requires = "facets")]
     pub facet_limit: Option<u64>,
     /// Print these columns instead of those of the server. PATH is like `spec.containers[*].image`, `spec.args[0]` or
-    /// `metadata.labels['a.b/c']`, and `\.` is a dot in a member. The command reads whole objects for them
+    /// `metadata.labels['a.b/c']`, and `\.` is a dot in the name of a field. For these columns, the command reads whole
+    /// objects
     #[arg(long, value_name = "[NAME:]PATH,...", conflicts_with_all = ["show_labels", "label_columns"])]
     pub columns: Option<String>,
     /// Add a column with all labels
@@ -90,8 +91,8 @@ pub struct GetArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// The output format: json and yaml print one document, which is a List unless one object is named, or the Facets
-    /// of the server. With --facets, name prints field selectors
+    /// The output format. json and yaml print one document: a List, or the object if one is named, or the Facets of the
+    /// server. With --facets, name prints a field selector for each value
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }
@@ -117,7 +118,7 @@ impl GetArguments {
         let (first, names) = (&self.resource, &self.names);
         if !first.contains('/') {
             if names.iter().any(|name| name.contains('/')) {
-                bail!("{first:?} is a resource, so its objects are names without KIND/: {}", malformed());
+                bail!("{first:?} is a resource, so the objects after it must be names without KIND/: {}", malformed());
             }
             let kinds: Vec<&str> = first.split(',').collect();
             if !kinds.iter().all(|kind| is_part(kind)) || !names.iter().all(|name| is_part(name)) {
@@ -151,13 +152,15 @@ impl GetArguments {
         if let Some(option) = self.count.then_some("--count").or(self.facets.as_ref().map(|_| "--facets"))
             && wanted.len() != 1
         {
-            bail!("{option} counts the objects of one resource: run the command once for each");
+            bail!("{option} counts the objects of one resource: run the command once for each resource");
         }
         if wanted.iter().all(|wanted| wanted.names.is_empty()) {
             return Ok(());
         }
         if self.all_namespaces {
-            bail!("an object has a name within its namespace: use -n NAMESPACE instead of --all-namespaces");
+            bail!(
+                "the name of an object is unique only in its namespace: use -n NAMESPACE instead of --all-namespaces"
+            );
         }
         let options = [
             ("--selector", self.label_selector.is_some()),
@@ -171,7 +174,9 @@ impl GetArguments {
         ];
         match options.into_iter().find(|(_, is_set)| *is_set) {
             None => Ok(()),
-            Some((option, _)) => bail!("{option} is for lists, and objects are named here: remove one of them"),
+            Some((option, _)) => {
+                bail!("{option} is only for lists, but the command names objects: remove {option} or the names")
+            }
         }
     }
 

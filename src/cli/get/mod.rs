@@ -163,9 +163,9 @@ impl Query<'_> {
         let place = connection.url();
         served.iter().find(|resource| Names::from(*resource).contain(name)).with_context(|| {
             let remedy = match &self.arguments.source.dir {
-                Some(folder) => format!("`fieldcache fields --dir {}` lists those with fields", folder.display()),
+                Some(folder) => format!("`fieldcache fields --dir {}` lists the resources with selectable fields", folder.display()),
                 None => format!(
-                    "kubectl --server {place} api-resources lists those that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
+                    "kubectl --server {place} api-resources lists the resources that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
                 ),
             };
             format!("{place} serves no resource {name:?} that can be listed and watched: {remedy}")
@@ -346,7 +346,7 @@ impl Query<'_> {
     fn note_rest(&self, pages: &ListPages<'_>, streams: &mut Streams<'_>) -> anyhow::Result<()> {
         if pages.is_cut() {
             let more = pages.remaining.map_or_else(|| "more".to_owned(), |more| format!("{more} more"));
-            writeln!(streams.err, "note: there are {more} objects, which --limit leaves out")?;
+            writeln!(streams.err, "note: there are {more} objects, which --limit omits")?;
         }
         Ok(())
     }

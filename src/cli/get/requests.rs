@@ -227,7 +227,7 @@ impl<'r> Requests<'r> {
     /// Checks, if `--where`, `--sort-by` or `--explain` is given, that the server does not ignore the query parameter of the option.
     ///
     /// # Errors
-    /// The server would ignore the parameter; names the remedy. And those of [`Requests::read`].
+    /// The server does not support the parameter; names the remedy. And those of [`Requests::read`].
     pub(super) async fn check_server(
         &mut self,
         resource: &Discovered,
@@ -246,11 +246,11 @@ impl<'r> Requests<'r> {
         }
     }
 
-    /// The error for a server that would ignore an option.
+    /// The error for a server that does not support an option.
     pub(super) fn ignored(&self, option: &str, resource: &Discovered) -> anyhow::Error {
         let url = self.connection.url();
         anyhow!(
-            "{url} would ignore {option}, because it is not a fieldcache server, or does not cache {}: name one with --server, such as that of `fieldcache serve`, or use a kubeconfig that `fieldcache kubeconfig VIEW` wrote",
+            "{url} does not support {option}, because it is not a fieldcache server, or does not cache {}: give the URL of a fieldcache server with --server, such as that of `fieldcache serve`, or use a kubeconfig that `fieldcache kubeconfig VIEW` wrote",
             resource.gvr.resource
         )
     }

@@ -189,8 +189,8 @@ pub(super) struct TablePrinting {
     alignment: Alignment,
     /// Whether the headers are still to be printed.
     needs_headers: bool,
-    /// Whether a blank line must precede the headers, because there is a table before them.
-    is_separated: bool,
+    /// Whether a blank line is still to be printed before the headers, because another table precedes them.
+    needs_separator: bool,
 }
 
 impl TablePrinting {
@@ -198,7 +198,11 @@ impl TablePrinting {
     /// resource is printed already.
     pub(super) fn new(has_no_headers: bool, follows_table: bool) -> TablePrinting {
         let needs_headers = !has_no_headers;
-        TablePrinting { alignment: Alignment::default(), needs_headers, is_separated: needs_headers && follows_table }
+        TablePrinting {
+            alignment: Alignment::default(),
+            needs_headers,
+            needs_separator: needs_headers && follows_table,
+        }
     }
 
     /// Prints a page of rows, with `headers` before the first page. Prints nothing for a page without rows.
@@ -217,7 +221,7 @@ impl TablePrinting {
         if std::mem::take(&mut self.needs_headers) {
             rows.insert(0, headers);
         }
-        let separator = if std::mem::take(&mut self.is_separated) { "\n" } else { "" };
+        let separator = if std::mem::take(&mut self.needs_separator) { "\n" } else { "" };
         streams.print(&format!("{separator}{}", self.alignment.print(&rows)))
     }
 }

@@ -12,9 +12,11 @@ use crate::selector::syntax::{label_key_errors, label_value_errors};
 /// `fieldcache place`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "It applies kube-scheduler's rules for cordoned nodes, nodeName, taints, nodeSelector, node affinity, and affinity and anti-affinity between Pods in both directions. A Pod or workload from a file first gets the defaults of the API server (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not evaluated.
+    after_help = "The command applies kube-scheduler's rules for cordoned nodes, nodeName, taints, nodeSelector, node affinity, and affinity and anti-affinity between Pods in both directions. A Pod or workload from a file first gets the defaults of the API server (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not evaluated.
 
-With --server, a fieldcache server evaluates a PlacementReview for each Pod, and no lists are read. Otherwise all nodes, Pods and namespaces are read, from a cluster or a folder, and from a server too with --misplaced, --uses-match-label-keys, --scheduler-config, --limit-hard-anti-affinity-topology, --toleration-comparison or --target-version. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
+With --server, a fieldcache server evaluates a PlacementReview for each Pod, and the command reads no lists. Otherwise the command reads all nodes, Pods and namespaces, from a cluster or a folder. With these options, it also reads them from the server of --server: --misplaced, --uses-match-label-keys, --scheduler-config, --limit-hard-anti-affinity-topology, --toleration-comparison, --target-version.
+
+To evaluate a dump of a cluster, use its folder with --dir: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
 
 Examples:
   fieldcache place -f pod.yaml --dir manifests/placement/disktype
@@ -32,18 +34,18 @@ pub struct PlaceArguments {
     /// A Pod that exists, as pod/NAME: why is it pending?
     #[arg(value_name = "pod/NAME", value_parser = pod_name)]
     pub pod: Option<String>,
-    /// A file with a Pod, or with a workload to place its next Pod, YAML or JSON; - reads standard input
+    /// A file with Pods or workloads, YAML or JSON; - reads standard input. Of a workload, the next Pod is placed
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The namespace of pod/NAME, and of a manifest without one; default: the namespace of the kubeconfig, otherwise
-    /// `default`
+    /// The namespace of pod/NAME, and of a manifest without one. Default: the namespace of the kubeconfig if neither
+    /// --server nor --dir is given, otherwise `default`
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Explain the result for this node only
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
-    /// Show the Pods that could not be placed where they run now, and the Pods that NoExecute taints evict, with the
-    /// time
+    /// Show the Pods that could not be placed again on their nodes, and the Pods that NoExecute taints evict, with the
+    /// time of the eviction
     #[arg(long, conflicts_with = "namespace")]
     pub misplaced: bool,
     /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the derived requirements
@@ -74,7 +76,7 @@ pub struct PlaceArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// The output format: json and yaml print a PlacementReview, wide adds all reasons and scores, name prints the
+    /// The output format. json and yaml print a PlacementReview, wide adds all reasons and scores, and name prints the
     /// nodes that fit
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
@@ -124,7 +126,9 @@ fn pod_reference(text: &str) -> Result<PodReference, String> {
 fn minor_version(text: &str) -> Result<u32, String> {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     match parts[..] {
-        ["1", minor] | ["1", minor, _] => minor.parse().map_err(|_| "write a version such as 1.33".to_owned()),
-        _ => Err("write a version such as 1.33".to_owned()),
+        ["1", minor] | ["1", minor, _] => {
+            minor.parse().map_err(|_| "write a version of Kubernetes such as 1.33".to_owned())
+        }
+        _ => Err("write a version of Kubernetes such as 1.33".to_owned()),
     }
 }

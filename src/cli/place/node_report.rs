@@ -151,11 +151,11 @@ fn terms(terms: &[TermReport], text: &mut String) {
             (Some(selector), true) => format!("namespaces with {selector}"),
             (Some(selector), false) => format!("namespaces {}, and those with {selector}", term.namespaces.join(", ")),
         };
-        let _ = writeln!(text, "    {pods}, in {namespaces}, by {}", term.topology_key);
+        let _ = writeln!(text, "    {pods}, in {namespaces}, with the topology key {}", term.topology_key);
         if !term.derived.is_empty() {
             let _ = writeln!(
                 text,
-                "    of these, derived from matchLabelKeys and mismatchLabelKeys: {}",
+                "    requirements that are derived from matchLabelKeys and mismatchLabelKeys: {}",
                 term.derived.join(", ")
             );
         }

@@ -75,7 +75,7 @@ pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Opti
     let is_of_event = spec.pod_ref.is_some() && spec.what_if.is_none() && spec.node_names.is_empty();
     match code {
         _ if may_not_create(code, status) => Some(
-            "grant create on placementreviews.view.fieldcache.dev, or use other credentials with --kubeconfig; if this is an API server without fieldcache, use the URL of a fieldcache server",
+            "grant create on placementreviews.view.fieldcache.dev, or use other credentials with --kubeconfig; if this server is an API server without fieldcache, give the URL of a fieldcache server with --server",
         ),
         403 if !is_read => None,
         403 if is_of_event => Some(
@@ -100,14 +100,14 @@ pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
     match group {
         _ if is_view(url) => {
             format!(
-                "{url} is the URL of a View, which has no placement reviews: use the URL of the server itself with --server"
+                "{url} is the URL of a View, which has no placement reviews: give the URL of the fieldcache server itself with --server"
             )
         }
         Ok(()) => format!(
-            "{url} is a fieldcache server without placement reviews: upgrade it, or read the cluster's lists with --kubeconfig alone"
+            "{url} is a fieldcache server without placement reviews: upgrade it, or omit --server to evaluate the lists of the cluster of --kubeconfig"
         ),
         Err(_) => format!(
-            "{url} is not a fieldcache server, or is too old for placement reviews: use another one with --server, or read the cluster's lists with --kubeconfig alone"
+            "{url} is not a fieldcache server, or is too old for placement reviews: give the URL of another server with --server, or omit --server to evaluate the lists of the cluster of --kubeconfig"
         ),
     }
 }

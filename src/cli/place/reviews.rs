@@ -142,7 +142,7 @@ fn read_file(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let file = path.display().to_string();
     if file == "-" {
         let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+        std::io::stdin().read_to_end(&mut bytes).context("standard input cannot be read")?;
         return Ok(("standard input".to_owned(), bytes));
     }
     let bytes = std::fs::read(path).with_context(|| format!("{file} cannot be read"))?;
@@ -164,7 +164,9 @@ fn set_namespace(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::
             object["metadata"]["namespace"] = json!(named.unwrap_or(own));
         }
         (in_document, Some(named)) if in_document != named => {
-            bail!("the namespace of the manifest ({in_document}) differs from --namespace ({named})")
+            bail!(
+                "the namespace of the manifest ({in_document}) differs from --namespace ({named}): change or omit one of them"
+            )
         }
         _ => {}
     }

@@ -63,7 +63,7 @@ impl Printed for Misplaced<'_> {
 fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
     let mut table = TextTable::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
     if found.is_empty() {
-        return "Every Pod could be placed where it runs, and none is evicted.\n".to_owned();
+        return "Every Pod could be placed again where it runs, and no taint evicts a Pod.\n".to_owned();
     }
     for (node, resident) in found {
         let mut why: Vec<String> = resident.rejections.iter().map(reason).collect();

@@ -53,7 +53,7 @@ pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     if *versions == ResourceVersions::default() {
         return text;
     }
-    let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
+    let age = status.age_seconds.map(|seconds| format!(", known to be current {seconds} s ago")).unwrap_or_default();
     let _ = writeln!(
         text,
         "Evaluated at the resourceVersions: nodes {}, pods {}, namespaces {}{age}.",

@@ -131,7 +131,7 @@ fn what_is_typed_is_checked() {
         (&["pod/a", "--label", "node1=a"], "write NODE:KEY=VALUE"),
         (&["pod/a", "--label", "node1:a=-"], "is not a label"),
         (&["pod/a", "--without-pod", "a"], "write NAMESPACE/NAME"),
-        (&["pod/a", "--target-version", "2"], "write a version such as 1.33"),
+        (&["pod/a", "--target-version", "2"], "write a version of Kubernetes such as 1.33"),
         (&["--misplaced", "--label", "n:a=b"], "cannot be used with"),
         (&["pod/a", "-o", "text"], "possible values: table, wide, json, yaml, name"),
     ] {

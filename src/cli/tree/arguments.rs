@@ -7,9 +7,13 @@ use crate::cli::shared_arguments::{OutputFormat, SourceArguments};
 /// `fieldcache tree`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Shows the objects that an object owns (metadata.ownerReferences), and the objects that these own, over all resources that the server caches. The server searches its indexes, and lists nothing. READY and REASON are those of the condition Ready. STATUS is the phase, or Terminating, or InProgress while a controller has not observed the newest generation.
+    after_help = "Shows the objects that an object owns (metadata.ownerReferences), the objects that these own, and so on. Only resources that the server caches are searched, by their indexes.
 
-You need the permission to get the object, and to get dependents.view.fieldcache.dev in its namespace (ClusterRole fieldcache-dependents). You see the dependents that you may list.
+Columns:
+- READY and REASON are the status and the reason of the condition Ready.
+- STATUS is Terminating while the object is being deleted. Otherwise it is status.phase. Without a phase, it is InProgress while a controller has not observed the newest generation.
+
+You need the permission to get the object, and to get dependents.view.fieldcache.dev in its namespace (ClusterRole fieldcache-dependents). You see only the dependents that you may list.
 
 Examples:
   fieldcache tree deployment/web -n team-a --server https://fieldcache.example.com --kubeconfig reader.kubeconfig

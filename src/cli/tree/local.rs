@@ -45,7 +45,7 @@ async fn in_catalog(
     let ObjectName { kind, name } = object;
     let resource = catalog.resources().find(|resource| Names::from(&***resource).contain(kind));
     let resource = resource.with_context(|| {
-        format!("{folder} has no kind {kind:?}: `fieldcache fields` lists the resources with fields")
+        format!("{folder} has no kind {kind:?}: `fieldcache fields --dir {folder}` lists the resources with selectable fields")
     })?;
     let snapshot = resource.state.snapshot(Duration::ZERO).await.with_context(|| folder.to_owned())?;
     let key = match resource.scope {

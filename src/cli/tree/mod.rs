@@ -58,11 +58,11 @@ pub(super) async fn answer(arguments: &TreeArguments, now: Moment) -> anyhow::Re
 fn notes(found: &DependentsDocument) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(limit) = &found.truncated {
-        notes.push(format!("the tree is not complete: {limit}; show the tree of one of its objects instead"));
+        notes.push(format!("the tree is not complete: {limit}; show the tree of one of these dependents instead"));
     }
     if !found.not_permitted.is_empty() {
         notes.push(format!(
-            "you may not list these resources everywhere, so dependents of these kinds can be missing: {}",
+            "you may not list these resources in all of the searched namespaces, so dependents of these kinds can be missing: {}",
             listed(&found.not_permitted)
         ));
     }

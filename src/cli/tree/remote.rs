@@ -34,7 +34,7 @@ pub(super) async fn dependents(
     let served = discovery::read(&connection, &UpstreamDiscovery::default()).await?.resources;
     let resource = served.iter().find(|resource| Names::from(*resource).contain(kind)).with_context(|| {
         format!(
-            "{url} serves no resource {kind:?}: kubectl --server {url} api-resources lists those that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
+            "{url} serves no resource {kind:?}: kubectl --server {url} api-resources lists the resources that it serves; a fieldcache in the cluster serves resources that have a FieldCache"
         )
     })?;
     let response = connection.bytes(&object_path(resource, namespace, name), JSON).await;
@@ -45,7 +45,7 @@ pub(super) async fn dependents(
         response => response?,
     };
     let owner = owner_of(&bytes, &resource.gvr, &resource.kind)
-        .ok_or_else(|| anyhow!("{url}: {kind}/{name} is no object with a metadata.uid"))?;
+        .ok_or_else(|| anyhow!("{url} returned {kind}/{name} without a metadata.uid, by which dependents are found"))?;
     let path = dependents_path(resource, namespace, &owner.uid);
     let found = match connection.bytes(&path, JSON).await {
         Ok(found) => found,
@@ -91,7 +91,7 @@ pub(super) fn explanation(url: &str, refused: Option<&str>, has_group: bool) -> 
     let is_view = url.contains("/views/") && url.ends_with("/proxy");
     match refused {
         _ if is_view => format!(
-            "{url} is the URL of a View, which shows no dependents, because a View can hide objects that a relation leads through: use the URL of the server itself with --server"
+            "{url} is the URL of a View, which shows no dependents, because a View can hide objects between an owner and its dependents: give the URL of the fieldcache server itself with --server"
         ),
         Some(message) if has_group => format!(
             "{url} does not permit you to get dependents: {message}; an administrator can bind the ClusterRole fieldcache-dependents to you, in the namespace of the object or everywhere"
@@ -100,7 +100,7 @@ pub(super) fn explanation(url: &str, refused: Option<&str>, has_group: bool) -> 
             format!("{url} is a fieldcache server that does not serve dependents: upgrade it")
         }
         _ => format!(
-            "{url} is not a fieldcache server, or is too old, so it does not index owners: name one with --server, such as that of `fieldcache serve`"
+            "{url} is not a fieldcache server, or is too old to find dependents: give the URL of a fieldcache server with --server, such as that of `fieldcache serve`"
         ),
     }
 }

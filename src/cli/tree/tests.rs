@@ -66,7 +66,7 @@ async fn errors_name_the_remedy() {
         (&["deployment", "a/b"], "write KIND/NAME"),
         (&["deployment/web"], "has no deployments.apps \"web\" in the namespace default: -n selects another namespace"),
         (&["node/web"], "has no nodes \"web\""),
-        (&["socks/web"], "has no kind \"socks\": `fieldcache fields`"),
+        (&["socks/web"], "has no kind \"socks\": `fieldcache fields --dir"),
     ] {
         let failed = answer(&parsed(&[arguments, &["--dir", FOLDER]].concat()), now()).await;
         let message = format!("{:#}", failed.unwrap_err());
@@ -127,7 +127,12 @@ fn notes_say_what_may_be_missing() {
     let whole = json!({"apiVersion": "", "kind": "", "metadata": {"name": "u"}, "dependents": [object("a", &[])]});
     for (member, value, expected, why) in [
         ("resources", some(2), "", "all that was searched"),
-        ("truncated", json!("7 objects were read"), "the tree is not complete: 7 objects were read; show", "a limit"),
+        (
+            "truncated",
+            json!("the maximum of 7 objects was read"),
+            "the tree is not complete: the maximum of 7 objects was read; show",
+            "a limit",
+        ),
         ("notPermitted", some(2), "can be missing: r0, r1.g", "permissions"),
         ("notReady", some(15), "r11.g and 3 more; `fieldcache serve` loads a resource", "not loaded"),
         ("dependents", json!([]), "no dependents were found", "none"),
@@ -167,7 +172,7 @@ fn a_server_without_dependents_is_told_from_a_missing_permission() {
             url,
             None,
             false,
-            "https://h:6443 is not a fieldcache server, or is too old, so it does not index owners: name one with --server",
+            "https://h:6443 is not a fieldcache server, or is too old to find dependents: give the URL of a fieldcache server with --server",
         ),
         (url, Some("no"), false, "is not a fieldcache server"),
         (url, None, true, "is a fieldcache server that does not serve dependents: upgrade it"),

@@ -51,7 +51,7 @@ pub(super) async fn answer(
     };
     let format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format;
     if owner.len() > LONGEST_UID {
-        return Err(ApiError::BadRequest(format!("a uid has at most {LONGEST_UID} characters")));
+        return Err(ApiError::BadRequest(format!("the uid in the path has more than {LONGEST_UID} characters")));
     }
     let is_recursive = context.info.query.optional_flag("recursive").unwrap_or(true);
     let namespace = address.namespace.as_deref();

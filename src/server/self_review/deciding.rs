@@ -176,7 +176,7 @@ impl<'a> Decider<'a> {
         let is_partial = decided.iter().any(|decided| !decided.is_allowed && !GROUPS.contains(&&*decided.group));
         let mut status = json!({ "resourceRules": rules, "nonResourceRules": [], "incomplete": is_partial });
         if is_partial {
-            status["evaluationError"] = json!("permissions that hold for single names are not listed");
+            status["evaluationError"] = json!("permissions for single object names are not listed");
         }
         let paths = self.permitted_paths().await?;
         if !paths.is_empty() {

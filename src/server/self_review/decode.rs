@@ -9,7 +9,7 @@ use super::kind::SelfReviewKind;
 use super::protobuf;
 use crate::access::attributes::ResourceAttributes;
 use crate::manifest::document::{self, Expected};
-use crate::manifest::shape::{DocumentShape, ShapeErrors, settle};
+use crate::manifest::shape::{DocumentShape, ShapeErrors, check_shape};
 use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement_service::field_validation::FieldValidation;
@@ -148,7 +148,7 @@ pub(super) fn review(
     let mut document = document.map_err(|cause| unreadable(&cause))?;
     expected.check(&mut document).map_err(ApiError::BadRequest)?;
     let mut found = ShapeErrors::default();
-    settle(&mut document, shape, "", &mut found);
+    check_shape(&mut document, shape, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }

@@ -1,4 +1,5 @@
-//! The server with `access` before it: the order of its checks, the forms of refusals, and watches that end with their permission.
+//! The server with `access` before it: the order of its checks, the forms of refusals, and watches that end with their
+//! permission.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +159,7 @@ async fn refusals_are_statuses_that_say_what_is_the_matter_and_nothing_of_the_in
     let undecided = fixture.get_with("/apis", &[ALICE]).await;
     assert_eq!(undecided.code, 500, "{}", undecided.body);
     for answer in [&unreviewed, &undecided] {
-        assert!(answer.message().contains("does not respond") && !answer.body.contains("10.0.0.1"), "{}", answer.body);
+        assert!(answer.message().contains("returned no ") && !answer.body.contains("10.0.0.1"), "{}", answer.body);
     }
 }
 

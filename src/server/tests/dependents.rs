@@ -157,7 +157,7 @@ async fn requests_for_dependents_get_one_owner_by_its_uid() {
         (Method::DELETE, path("uid-top"), 405, ""),
         (Method::GET, format!("{ROOT}/watch/dependents/uid-top"), 404, ""),
         (Method::GET, format!("{}/status", path("uid-top")), 404, ""),
-        (Method::GET, path(&"u".repeat(1_025)), 400, "a uid has at most 1024 characters"),
+        (Method::GET, path(&"u".repeat(1_025)), 400, "the uid in the path has more than 1024 characters"),
         (Method::GET, format!("{ROOT}/other/uid-top"), 404, ""),
         (Method::GET, path_in("", "uid-top"), 404, ""),
     ] {

@@ -100,11 +100,11 @@ async fn an_invalid_keep_is_an_error() {
     let fixture = fixture();
     let many = format!("a{}", "+b.c.d".repeat(100));
     for (accept, expected) in [
-        ("application/json;keep=", "it must have a path, such as keep=metadata.name+spec.color"),
+        ("application/json;keep=", "keep must have a path, such as keep=metadata.name+spec.color"),
         ("application/json;keep=spec[0]", ".spec[0]"),
-        ("application/json;as=Table;v=v1;g=meta.k8s.io;keep=spec", "it is only supported for whole objects"),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io;keep=spec", "keep is only supported for whole objects"),
         (&*format!("application/json;keep={many}"), "all paths together have more than 256 names"),
-        (&*format!("application/json;keep={}", "a".repeat(8_193)), "it has more than 8192 bytes"),
+        (&*format!("application/json;keep={}", "a".repeat(8_193)), "the paths have more than 8192 bytes"),
     ] {
         let answer = fixture.get_with(ALL_SHIRTS, &[("accept", accept)]).await;
         assert_eq!(answer.code.as_u16(), 400, "{accept}: {}", answer.body);

@@ -560,7 +560,7 @@ async fn a_write_whose_version_cannot_be_learnt_says_so() {
     let fixture = before(&behind, PassThrough::All);
     let answer = send_with_body(&fixture, "DELETE", &format!("{SHIRTS}/a"), &[], "").await;
     assert_eq!(answer.code, 200);
-    assert!(answer.header("warning").contains("could not be determined"), "{:?}", answer.headers);
+    assert!(answer.header("warning").contains("its resourceVersion is not known"), "{:?}", answer.headers);
 }
 
 #[tokio::test]

@@ -398,7 +398,8 @@ async fn a_missing_store_is_named_with_the_remedy() {
     assert!(answer.message().contains("caches only a part of them: remove its spec.scope"), "{}", answer.body);
 }
 
-/// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.
+/// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list
+/// nodes besides.
 pub(super) fn cluster() -> Arc<Cluster> {
     Cluster::new(|spec| {
         let attributes = &spec["resourceAttributes"];
@@ -577,7 +578,9 @@ async fn an_unreadable_object_is_reported_and_its_previous_version_removed() {
     let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
     assert_eq!(status["total"], 1, "{status}");
     assert!(
-        status["warnings"][0].as_str().is_some_and(|said| said.starts_with("two is ignored: cannot read the Node: ")),
+        status["warnings"][0].as_str().is_some_and(
+            |said| said.starts_with("Node two is ignored, so the result can be wrong: cannot read the Node: ")
+        ),
         "{status}"
     );
     fixture.put("nodes", json!({"metadata": {"name": "two"}}));
@@ -599,7 +602,7 @@ async fn affinities_of_many_pods_have_a_bound_together_and_equal_ones_count_once
     let fitting = MOST_LONG / each;
     let is_whole = async |fixture: &Fixture| {
         let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
-        !status["warnings"].to_string().contains(" is ignored: cannot read the Pod")
+        !status["warnings"].to_string().contains(" is ignored, so the result can be wrong: cannot read the Pod")
     };
     for name in 0..fitting + 20 {
         fixture.put("pods", pod(name, 1));
@@ -633,7 +636,7 @@ async fn long_affinity_has_a_bound_for_all_pods_together() {
     let warnings = async |fixture: &Fixture| {
         let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
         let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
-        warnings.iter().filter(|said| said.as_str().is_some_and(|said| said.starts_with("default/p"))).count()
+        warnings.iter().filter(|said| said.as_str().is_some_and(|said| said.starts_with("Pod default/p"))).count()
     };
     let left_out = warnings(&fixture).await;
     let each = serde_json::to_vec(&pod(0, 100_000)).unwrap().len();
@@ -719,7 +722,7 @@ async fn a_pod_of_very_many_terms_is_left_out_with_a_warning() {
     for (terms, said) in [(1_024, false), (1_025, true), (1_024, false)] {
         fixture.put("pods", pod(terms));
         let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
-        let warning = "default/many is ignored: cannot read the Pod: it has 1025 pod affinity terms";
+        let warning = "Pod default/many is ignored, so the result can be wrong: cannot read the Pod: it has 1025 pod affinity terms";
         assert_eq!(status["warnings"].to_string().contains(warning), said, "{terms}: {status}");
     }
 }

@@ -373,7 +373,7 @@ async fn rules_are_what_single_reviews_allow() {
     let status = rules("bob", "callers", "a").await;
     let own = [&[rule(&reads, stable, "shirts")][..], &reviews].concat();
     assert_eq!(status["resourceRules"], json!(own), "{status}");
-    let named = "permissions that hold for single names are not listed";
+    let named = "permissions for single object names are not listed";
     assert_eq!((&status["incomplete"], &status["evaluationError"]), (&json!(true), &json!(named)));
     let paths = json!([{ "verbs": ["get"], "nonResourceURLs":
         ["/apis/stable.example.com", "/apis/stable.example.com/v1", "/healthz", "/livez", "/readyz"] }]);

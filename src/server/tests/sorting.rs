@@ -144,15 +144,15 @@ fn altered(token: &str, name: &str, value: Value) -> String {
 #[tokio::test]
 async fn orders_and_tokens_that_do_not_fit_are_rejected_with_the_reason() {
     let mut fixture = shirts();
-    let of = |message: &str| format!("{message} (sortBy accepts the labels of field selectors)");
+    let of = |message: &str| format!("sortBy: {message}; use a field that field selectors accept");
     let page = fixture.get(&format!("{ALL_SHIRTS}?sortBy=spec.size&limit=1")).await.json();
     let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
     let plain = fixture.get(&format!("{ALL_SHIRTS}?limit=1")).await.json();
     let plain = plain["metadata"]["continue"].as_str().unwrap().to_owned();
     let of_another = |text: &str| {
         format!(
-            "invalid continue token: it is not of this list with sortBy={text}: start a new list without the continue \
-             parameter"
+            "invalid continue token: it is not from this list with sortBy={text}, or its last object is no longer in the \
+             list: start a new list without the continue parameter"
         )
     };
     let only_lists = "the query parameter sortBy is only allowed in lists of objects: remove it".to_owned();

@@ -272,7 +272,7 @@ async fn a_page_of_another_site_cannot_use_the_certificate_of_its_reader() {
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let peer = Arc::new(Peer::new(None, vec![signed(&client("alice"), &known)]));
     let token = ("sec-websocket-protocol", "x, base64url.bearer.authorization.k8s.io.YWxpY2U");
-    let instead = "the client certificate authenticated this request, and not its bearer token";
+    let instead = "the client certificate authenticated this request, and the bearer token was not used";
     let needed = "needs a bearer token: send";
     for (host, headers, says, what) in [
         ("fieldcache.svc", &[("origin", "https://fieldcache.svc")][..], None, "its own page"),

@@ -304,8 +304,8 @@ fn one_key_in_two_files_names_both_and_serves_the_first() {
     assert_eq!(
         problems(&delta),
         [
-            "b.yaml:1: duplicate: Shirt \"default/x\" is served from here, c.yaml:2 is ignored",
-            "c.yaml:2: duplicate: Shirt \"default/x\" is ignored here, b.yaml:1 is served",
+            "b.yaml:1: duplicate: Shirt \"default/x\" is served from here; the one of c.yaml:2 is ignored",
+            "c.yaml:2: duplicate: Shirt \"default/x\" is ignored here; the one of b.yaml:1 is served",
         ]
     );
     folder.files.remove("b.yaml");

@@ -119,7 +119,7 @@ fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
             }
         }
         None if counts.watches >= 1.0 => format!("{watches} without events"),
-        None => "it is rarely read".to_owned(),
+        None => "clients rarely read the resource".to_owned(),
     }
 }
 

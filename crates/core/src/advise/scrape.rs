@@ -112,7 +112,7 @@ pub struct Scrape {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScrapeError {
     /// A line is truncated, or it is not in the text format.
-    #[error("cannot parse line {line} of the metrics, {cause}: {text}")]
+    #[error("cannot parse line {line} of the metrics, because {cause}: {text}")]
     Line {
         /// The number of the line, from 1.
         line: usize,

@@ -213,7 +213,7 @@ fn the_reason_is_the_greatest_part() {
         ),
         (lists(2.0, 0.4, 7_000.0, 0.0), "2 lists took 400 ms and read 7,000 objects to return none"),
         (counts(0.0, 1.0, 0.0, 0.0, 0.0), "1 watch without events"),
-        (lists(1.0, 0.0, 0.0, 0.0), "it is rarely read"),
+        (lists(1.0, 0.0, 0.0, 0.0), "clients rarely read the resource"),
     ] {
         let row = rank(&reading_of(&[("pods", counts.clone())]), None).remove(0);
         assert_eq!(row.reason, expected, "{counts:?}");

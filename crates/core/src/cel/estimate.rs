@@ -28,7 +28,7 @@ pub const DEFAULT_LENGTH: u64 = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the estimated cost of {expression} is {cost} for an object, above the limit of {limit}{}",
-    field.as_ref().map_or(String::new(), |field| format!("; add {field} to the selectable fields"))
+    field.as_ref().map_or(String::new(), |field| format!("; add {field} to the selectableFields of a FieldCache"))
 )]
 pub struct TooExpensive {
     /// The part of the expression that costs most.

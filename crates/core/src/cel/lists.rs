@@ -67,7 +67,7 @@ pub(super) fn call<'a>(
         (F::SetsIntersects, [CelValue::List(other)]) => {
             for element in list.elements() {
                 let element = element.read(meter)?;
-                if has(meter, other, &element)? {
+                if contains(meter, other, &element)? {
                     return Ok(CelValue::Bool(true));
                 }
             }
@@ -109,7 +109,7 @@ fn position<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'
 }
 
 /// Whether a list has an element that equals a value.
-fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
+fn contains<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -> Result<bool, Failure> {
     for element in list.elements() {
         let element = element.read(meter)?;
         if is_same(meter, &element, sought)? {
@@ -123,7 +123,7 @@ fn has<'a>(meter: &mut CostMeter, list: &ListValue<'a>, sought: &CelValue<'a>) -
 fn contains_all<'a>(meter: &mut CostMeter, list: &ListValue<'a>, other: &ListValue<'a>) -> Result<bool, Failure> {
     for element in other.elements() {
         let element = element.read(meter)?;
-        if !has(meter, list, &element)? {
+        if !contains(meter, list, &element)? {
             return Ok(false);
         }
     }

@@ -108,7 +108,7 @@ pub enum EvaluationError {
     #[error(transparent)]
     Failed(#[from] EvalError),
     /// The evaluation costs more than the limit, or its new values take more than 8 MiB of memory.
-    #[error("the evaluation exceeds the cost limit of {limit} in {expression}")]
+    #[error("the evaluation exceeds the cost limit of {limit}, or 8 MiB of memory, in {expression}")]
     OverLimit {
         /// The part of the expression in which the limit was exceeded.
         expression: String,

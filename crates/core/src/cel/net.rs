@@ -38,7 +38,7 @@ fn width(address: IpAddr) -> u8 {
 fn mask(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
-            // A shift by the whole width is no number: the mask of no bits is 0.
+            // `checked_shl` by all bits returns `None`. The mask of zero bits is 0.
             let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
             IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & mask))
         }
@@ -49,7 +49,7 @@ fn mask(address: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
-/// Whether a unicast address is valid on one link only: 169.254.0.0/16 or fe80::/10.
+/// Whether an address is link-local unicast (169.254.0.0/16 or fe80::/10): valid only within one network segment.
 fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_link_local(),

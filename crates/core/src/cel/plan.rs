@@ -553,9 +553,12 @@ impl<'a> Planner<'a> {
     /// The place of a value of the object, outside of macros; `None` if no index has it.
     fn place(&self, id: ExprId) -> Option<Place<'a>> {
         let steps = self.steps(id, None)?;
-        // Each object has these values, or the index knows that it has not, as for labels.
+        // Each object has a name, and each namespaced one has a namespace; neither is blank. Labels get the same flags,
+        // but `leaf_plan` uses neither of them for a label: the index knows which labels are absent, and stores empty
+        // ones.
         let exact =
             |subject| Place { subject, kind: IndexedKind::Text, absent: "", is_certain: true, can_be_blank: false };
+        // Outside of macros, all steps are keys.
         let keys: Vec<&str> =
             steps.iter().filter_map(|step| if let Step::Key(key) = step { Some(&**key) } else { None }).collect();
         match &keys[..] {
@@ -566,10 +569,13 @@ impl<'a> Planner<'a> {
             _ => {}
         }
         let (subject, path) = self.field(&steps)?;
+        // The schema states only for a member of a declared object whether it can be blank.
         let can_be_blank = match self.expr(id) {
             Expr::Select { of, field, .. } => self.member_can_be_blank(*of, field),
             _ => true,
         };
+        // A text of absent values that is not empty is a default. Objects whose value is the default have this text
+        // too, so it does not mean that the value is absent.
         let can_be_blank = can_be_blank || !path.absent.is_empty();
         Some(Place { subject, kind: path.kind, absent: &path.absent, is_certain: self.is_certain(id), can_be_blank })
     }

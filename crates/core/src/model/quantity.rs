@@ -20,14 +20,20 @@ pub enum NotBytes {
     /// More than any machine has.
     #[error("{0:?} is too large: write less than 16Ei")]
     TooMuch(String),
+    /// More than [`MOST_FRACTION_DIGITS`] digits after the point.
+    #[error("{0:?} has more than {MOST_FRACTION_DIGITS} digits after the point: write fewer")]
+    TooManyFractionDigits(String),
 }
 
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 const DECIMAL: [(&str, u32); 7] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
-/// The maximum number of digits before the point, and six more than the maximum after it. No amount that fits into 64
-/// bits has more digits before the point.
+/// The maximum number of digits before the point, without leading zeros. No amount that fits into 64 bits has more.
 const MOST_DIGITS: usize = 24;
+
+/// The maximum number of digits after the point, without zeros at the end. Their product with the largest factor, 10 to
+/// the power of 20, then fits into 128 bits.
+const MOST_FRACTION_DIGITS: usize = 18;
 
 impl Bytes {
     /// Reads a quantity. Fractions of a byte are rounded up, as by Kubernetes.
@@ -48,8 +54,8 @@ impl Bytes {
         if whole.len() > MOST_DIGITS {
             return Err(too_much());
         }
-        if fraction.len() > MOST_DIGITS - 6 {
-            return Err(unreadable());
+        if fraction.len() > MOST_FRACTION_DIGITS {
+            return Err(NotBytes::TooManyFractionDigits(text.to_owned()));
         }
         let digits = |digits: &str| digits.bytes().fold(0u128, |sum, digit| sum * 10 + u128::from(digit - b'0'));
         let scale = 10u128.pow(u32::try_from(fraction.len()).unwrap_or(0));

@@ -137,6 +137,10 @@ fn quantities_are_read_as_kubernetes_reads_them() {
     for text in ["16Ei", "18446744073709551616", "1e99", "99999999999999999999999999", "1e99999999999"] {
         assert_eq!(quantity::Bytes::parse(text), Err(quantity::NotBytes::TooMuch(text.to_owned())), "{text:?}");
     }
+    assert_eq!(quantity::Bytes::parse("0.0000000000000000010Ki"), Ok(quantity::Bytes(1)));
+    let text = "1.0000000000000000001Gi";
+    let too_many = Err(quantity::NotBytes::TooManyFractionDigits(text.to_owned()));
+    assert_eq!(quantity::Bytes::parse(text), too_many);
 }
 
 #[test]

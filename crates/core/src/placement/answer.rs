@@ -331,8 +331,8 @@ impl PlacementResult {
         let incoming = &self.evaluation.incoming;
         if let Some(error) = incoming.unparsable_preference.as_ref().filter(|_| self.feasible() > 1) {
             warnings.push(format!(
-                "the scheduler fails with an error when more than one node fits, because a preference cannot be \
-                 parsed: {error}"
+                "a preference of the Pod cannot be parsed, so the scheduler fails with an error if more than one node fits: \
+                 {error}"
             ));
         }
         if let (unlisted @ 1.., most) = self.evaluation.unlisted {

@@ -387,7 +387,7 @@ pub fn too_many_terms(spec: &pod::PodSpec) -> Option<(&'static str, String)> {
 pub fn too_many_carried_terms(spec: &pod::PodSpec) -> Option<String> {
     let terms = pod_term_count(spec);
     (terms > MOST_CARRIED)
-        .then(|| format!("it has {terms} pod affinity terms, but a Pod may have at most {MOST_CARRIED}: remove some"))
+        .then(|| format!("it has {terms} pod affinity terms, and placement evaluates at most {MOST_CARRIED} of an existing Pod: remove some"))
 }
 
 impl TermList {

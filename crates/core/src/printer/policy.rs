@@ -17,15 +17,15 @@ fn webhook_configurations(object: Json<'_>, now: Moment) -> PrintedRow {
 }
 
 fn validating_admission_policies(object: Json<'_>, now: Moment) -> PrintedRow {
-    policies(object, "validations", now)
+    policy_row(object, "validations", now)
 }
 
 fn mutating_admission_policies(object: Json<'_>, now: Moment) -> PrintedRow {
-    policies(object, "mutations", now)
+    policy_row(object, "mutations", now)
 }
 
 /// The row of an admission policy. `rules` is the name of the list in its spec that is counted.
-fn policies(object: Json<'_>, rules: &str, now: Moment) -> PrintedRow {
+fn policy_row(object: Json<'_>, rules: &str, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let parameter = spec.at("paramKind");
     let parameter = if is_set(parameter) {

@@ -11,8 +11,8 @@
 //! In a View that hides parts of objects, the expression sees what the View shows: neither its result, nor its cost and
 //! the fields that its plan uses depend on what is hidden.
 //!
-//! A watch tests the objects of its events one by one ([`CelFilter::test_event`]), and uses only the requirements that an
-//! index of subscriptions can look up ([`CelFilter::requirements`]).
+//! A watch tests the objects of its events one by one ([`CelFilter::test_event`]), and uses only the requirements that
+//! an index of subscriptions can look up ([`CelFilter::requirements`]).
 //!
 //! A filter is for one request: it counts the objects for which the expression fails. An object that the index excludes
 //! is not evaluated, so it is not counted even if the expression would fail for it.
@@ -173,7 +173,9 @@ impl CelFilter {
                 "boolean" => IndexedKind::Boolean,
                 _ => IndexedKind::Other,
             };
-            // A field of several paths has the value of any of them, so its index does not answer for one path.
+            // A field of several paths has the value of any of them, so its index does not answer for one path. A field
+            // is not offered if a View hides its path. Its index still has the values of the stored objects, and an
+            // expression through the View must not test them.
             let can_plan = extractor.has_one_path(index) && extractor.is_offered(index);
             let Some(path) = IndexedPath::parse(&field.json_path, kind).filter(|_| can_plan) else {
                 continue;
@@ -186,6 +188,10 @@ impl CelFilter {
             paths.push(path.absent_as(absent));
             fields.push(index);
         }
+        // The index has all labels of the stored objects, and an expression must not test labels that the View hides. A
+        // View that hides any part of `metadata` may hide labels. Tests of labels are then evaluated for the shown
+        // objects, and not looked up. This is coarse: it also applies if the View hides only another part of
+        // `metadata`.
         let lacks_labels = hidden.is_some_and(|hidden| hidden.part("metadata").is_some());
         let indexed = Indexed { paths, is_namespaced, lacks_labels };
         let bounds = program.analyze(&indexed).when_true;
@@ -260,9 +266,9 @@ impl CelFilter {
         // A FieldCache could index these, so that fewer objects are evaluated.
         let unindexed = self.program.unindexed(&self.indexed, MOST_NAMED);
         let remedy = match &unindexed[..] {
-            [] => "select fewer objects, by fields and labels too".to_owned(),
+            [] => "select fewer objects with fieldSelector or labelSelector".to_owned(),
             paths => format!(
-                "select fewer objects, by fields and labels too, or add {} to the selectableFields of a FieldCache",
+                "select fewer objects with fieldSelector or labelSelector, or add {} to the selectableFields of a FieldCache",
                 paths.join(", ")
             ),
         };
@@ -278,8 +284,8 @@ impl CelFilter {
         sets.iter().filter_map(leaf).collect()
     }
 
-    /// Whether the expression is true for an object of a watch event, within the limit of a usual turn or of a long one.
-    /// Neither the cost nor a failure is counted: a watch cannot report them.
+    /// Whether the expression is true for an object of a watch event, within the limit of a usual turn or of a long
+    /// one. Neither the cost nor a failure is counted: a watch cannot report them.
     pub fn test_event(&self, object: &Object, is_long_turn: bool) -> EventTest {
         let most = if is_long_turn { MOST_FOR_OBJECT } else { MOST_IN_USUAL_TURN };
         let (evaluation, _) = self.evaluate_shown(object, most);
@@ -384,8 +390,8 @@ impl CelFilter {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     }
 
-    /// Forgets the slots that were found last. A watch keeps its filter for as long as it lasts, and the slots take memory
-    /// that is not counted in [`CelFilter::held_bytes`].
+    /// Forgets the slots that were found last. A watch keeps its filter for as long as it lasts, and the slots take
+    /// memory that is not counted in [`CelFilter::held_bytes`].
     pub fn forget_found(&self) {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

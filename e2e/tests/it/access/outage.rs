@@ -23,7 +23,7 @@ async fn requests_are_rejected_during_an_outage_of_the_api_server() -> Result<()
     stage.control_plane.stop_apiserver();
     // A review with a result from the last ten seconds is not sent again; these had none.
     let refused = erin.get(&format!("{shirts}?labelSelector=a")).await?;
-    ensure!(refused.status == 500 && refused.text().contains("does not respond"), "{}", refused.text());
+    ensure!(refused.status == 500 && refused.text().contains("returned no decision"), "{}", refused.text());
     let refused = reader.get("/api").await?;
     ensure!(refused.status == 503 && refused.text().contains("could not be reviewed"), "{}", refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);

@@ -45,7 +45,7 @@ async fn a_missing_permission_is_stated_once_and_its_remedy_works_as_printed() -
         ensure!(!message.contains(inside), "{inside}: {message}");
     }
     let synced = stage.condition("fieldcache/configmaps", "Synced").await?;
-    ensure!(synced["message"] == "configmaps.v1 cannot be read: see Ready", "once: {synced}");
+    ensure!(synced["message"] == "configmaps.v1 cannot be read: see the condition Ready", "once: {synced}");
     let rejected = client.get("/api/v1/configmaps").await?;
     ensure!(rejected.status == 403 && rejected.json()?["message"] == *message, "{}", rejected.text());
     let verbose = client.get("/readyz?verbose").await?;

@@ -159,7 +159,7 @@ async fn kubectl_auth_answers_for_the_view() -> Result<()> {
     ensure!(list.exit_code == 0 && list.stderr.is_empty(), "{list:?}");
     let partial = scene.kubectl(&scene.stranger, "callers")?.run(&["auth", "can-i", "--list"]).await?;
     ensure!(!partial.stdout.contains("shirts.stable"), "{partial:?}");
-    ensure!(partial.stderr.contains("permissions that hold for single names are not listed"), "{partial:?}");
+    ensure!(partial.stderr.contains("permissions for single object names are not listed"), "{partial:?}");
     let who: Value = serde_json::from_str(&kubectl.succeed(&["auth", "whoami", "-o", "json"]).await?)?;
     let user = &who["status"]["userInfo"];
     ensure!(user["username"] == "system:serviceaccount:team-a:tailor", "{who}");

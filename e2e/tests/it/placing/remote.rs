@@ -251,7 +251,8 @@ kubectl get nodes,pods,namespaces,runtimeclasses -A -o yaml > dump/all.yaml
     ensure!(requested.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')), "{requested:?}");
 
     // The API server itself, which is no fieldcache: users with permission learn that, others both possible causes.
-    let missing = "is not a fieldcache server, or is too old for placement reviews: use another one with --server";
+    let missing =
+        "is not a fieldcache server, or is too old for placement reviews: give the URL of another server with --server";
     shell.fail(&format!("fieldcache place pod/nginx --server {base} --kubeconfig {kubeconfig}"), 2, &[missing]).await?;
     let (_, nobody) = control_plane.as_user("mallory", None)?;
     let path = shell.home().write("mallory", nobody.to_string())?.display().to_string();

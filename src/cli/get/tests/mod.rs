@@ -214,7 +214,7 @@ async fn objects_that_are_left_out_are_reported() {
     let document: Value = serde_json::from_str(&cut.out).unwrap();
     let items = document["items"].as_array().unwrap();
     assert_eq!((items.len(), &document["metadata"]["remainingItemCount"]), (4, &Value::from(2)));
-    assert_eq!(cut.err, "note: there are 2 more objects, which --limit leaves out\n");
+    assert_eq!(cut.err, "note: there are 2 more objects, which --limit omits\n");
     let whole = in_folder(SAMPLES, &["shirts", "-A", "--limit", "6", "-o", "name"]).await;
     assert_eq!((whole.out.lines().count(), &*whole.err), (6, ""), "the last one is printed");
     let missing = in_folder(SAMPLES, &["shirt", "none", "plain", "no", "-n", "team-b", "-o", "name"]).await;
@@ -239,7 +239,7 @@ async fn errors_name_the_remedy() {
     for (arguments, expected) in [
         (&["socks"][..], "serves no resource \"socks\" that can be listed and watched: `fieldcache fields --dir"),
         (&["shirts", "--field-selector", "spec.colour=x"], "returned 400: field label not supported: spec.colour"),
-        (&["shirts", "--sort-by", "spec.colour"], "(sortBy accepts the labels of field selectors)"),
+        (&["shirts", "--sort-by", "spec.colour"], "; use a field that field selectors accept"),
         (&["shirts", "--where", "self.spec.("], "returned 400: celSelector: "),
         (&["shirts", "--facets", "metadata.name"], "use another field"),
         (&["shirts/a", "pods"], "\"pods\" is not KIND/NAME: write RESOURCE, RESOURCE NAME, or KIND/NAME"),
@@ -247,9 +247,12 @@ async fn errors_name_the_remedy() {
         (&["shirts,pods", "--count"], "--count counts the objects of one resource"),
         (&["pods,shirts", "--facets", "spec.color"], "--facets counts the objects of one resource"),
         (&["shirt/a", "-A"], "use -n NAMESPACE instead of --all-namespaces"),
-        (&["shirt", "a", "-l", "b"], "--selector is for lists, and objects are named here"),
-        (&["shirt", "a", "--where", "true"], "--where is for lists"),
-        (&["shirt", "a", "--count"], "--count is for lists"),
+        (
+            &["shirt", "a", "-l", "b"],
+            "--selector is only for lists, but the command names objects: remove --selector or the names",
+        ),
+        (&["shirt", "a", "--where", "true"], "--where is only for lists"),
+        (&["shirt", "a", "--count"], "--count is only for lists"),
         (&["shirts", "--sort-by", "a,,b"], "--sort-by: \"\" is not a field such as spec.size"),
         (&["shirts", "--columns", "a[?(@.b)]"], "[?(@.b)] is not [*], [NUMBER] or ['MEMBER']"),
     ] {

@@ -87,8 +87,11 @@ async fn a_server_that_would_ignore_an_option_is_not_asked_for_objects() {
     ] {
         let (answer, received) = at(kube_apiserver, arguments).await;
         let error = answer.error();
-        let expected = format!("https://h:6443 would ignore {option}, because it is not a fieldcache server");
-        assert!(error.starts_with(&expected) && error.contains("name one with --server"), "{arguments:?}: {error}");
+        let expected = format!("https://h:6443 does not support {option}, because it is not a fieldcache server");
+        assert!(
+            error.starts_with(&expected) && error.contains("give the URL of a fieldcache server with --server"),
+            "{arguments:?}: {error}"
+        );
         assert_eq!((&*answer.out, received.len()), ("", 1), "{arguments:?}: only Facets are requested: {received:?}");
     }
 }

@@ -240,11 +240,19 @@ fn refusals_come_with_what_to_do() {
         (
             URL,
             absent(),
-            "is not a fieldcache server, or is too old for placement reviews: use another one with --server",
+            "is not a fieldcache server, or is too old for placement reviews: give the URL of another server with --server",
         ),
         (URL, Ok(()), "is a fieldcache server without placement reviews: upgrade it"),
-        (&*view, Ok(()), "is the URL of a View, which has no placement reviews: use the URL of the server itself"),
-        (&*view, absent(), "is the URL of a View, which has no placement reviews: use the URL of the server itself"),
+        (
+            &*view,
+            Ok(()),
+            "is the URL of a View, which has no placement reviews: give the URL of the fieldcache server itself",
+        ),
+        (
+            &*view,
+            absent(),
+            "is the URL of a View, which has no placement reviews: give the URL of the fieldcache server itself",
+        ),
     ] {
         let found = not_there(url, &group);
         assert!(found.contains(expected) && found.starts_with(url), "{found}");

@@ -37,7 +37,7 @@ fn a_user_may_have_as_many_bodies_as_are_free() {
     assert_eq!((refused.limit, refused.retry_after), (Limit::Bodies, Some(1)));
     assert_eq!(
         refused.message,
-        "too many requests, please try again later: 4 request bodies with 0 bytes are in memory, 4 of them with 0 bytes for user \"a\". One user may have at most half of what other users leave free of --max-bodies=8. Send fewer at a time, or raise --max-bodies"
+        "too many requests, please try again later: 4 bodies of reviews and of responses to writes are in memory, with 0 bytes. Of these, 4 bodies with 0 bytes are of user \"a\". One user may have at most half of what other users leave free of --max-bodies=8. Send fewer reviews and writes at a time, or raise --max-bodies"
     );
     let of_b: Vec<_> = (0..2).map(|_| bodies.enter(&user("b")).unwrap()).collect();
     assert!(bodies.enter(&user("b")).is_err(), "two are free");

@@ -116,7 +116,7 @@ async fn a_watch_with_a_long_selector_counts_as_several() {
     }
     let refused = whole(get_as(&fixture, &user("a"), &path(3_000)).await).await;
     let message = refused.message();
-    assert!(message.contains("This one counts as ") && message.contains("--max-watches-per-user=100"), "{message}");
+    assert!(message.contains("This watch counts as ") && message.contains("--max-watches-per-user=100"), "{message}");
     // All users together have four times as many: a user gets what is free for everyone else.
     // The last two have a hundred each out of the reserve.
     for (name, expected) in [("b", 100), ("c", 100), ("d", 100), ("e", 100), ("f", 0)] {
@@ -148,7 +148,7 @@ async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"));
     assert_eq!(
         refused.message(),
-        "too many requests, please try again later: --max-lists=1 large lists are in progress, 1 of them for user \"a\", who has 4 waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise \
+        "too many requests, please try again later: --max-lists=1 large lists are in progress, 1 of them for user \"a\"; 4 more of this user wait. List less at a time (use a selector, a namespace or limit), watch instead of listing again, or raise \
          --max-lists"
     );
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListLimit");
@@ -179,7 +179,8 @@ async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     assert_eq!((in_flight.lists, in_flight.bytes, in_flight.waiting), (0, 0, 0));
 }
 
-/// Otherwise a caller learned how many objects there are elsewhere, and how long they are, by how long a list of its own may be.
+/// Otherwise a caller learned how many objects there are elsewhere, and how long they are, by how long a list of its
+/// own may be.
 #[tokio::test(start_paused = true)]
 async fn whether_a_list_is_large_depends_on_nothing_but_what_it_shows() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
@@ -259,7 +260,8 @@ async fn a_store_over_the_memory_limit_is_rejected_with_its_option_and_others_co
             refused.message(),
             "memory limit: this resource is not loaded. The other resources take 700Mi, this one needs more than 400Mi, \
              and --memory-limit is 1Gi. fieldcache does not evict loaded resources for a new one. Raise --memory-limit, \
-             or stop reading other resources: fieldcache unloads a resource 15 minutes after its last request"
+             delete FieldCaches, or stop reading other resources: `fieldcache serve` unloads a resource that no --resource \
+             names 15 minutes after its last request"
         );
         assert_eq!(refused.json()["reason"], "ServiceUnavailable");
         assert_eq!(refused.json()["details"]["causes"][0], json!({"reason": "MemoryLimit", "field": "--memory-limit"}));

@@ -34,7 +34,7 @@ fn an_expensive_part_and_the_field_to_add_are_named() {
         error.to_string(),
         format!(
             "the estimated cost of self.l.all(a, self.l.all(b, a == b)) is {} for an object, above the limit of 1000; \
-             add $.l[*] to the selectable fields",
+             add $.l[*] to the selectableFields of a FieldCache",
             error.cost
         )
     );

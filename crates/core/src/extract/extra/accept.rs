@@ -149,7 +149,7 @@ fn validate_name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>
     if !names.insert(name.to_owned()) {
         return Err(Violation::new(
             ExtraFieldReason::DuplicateName,
-            format!("{} is the name of an earlier field", quote(name)),
+            format!("an earlier field of this FieldCache already has the name {}; choose another name", quote(name)),
         ));
     }
     Ok(())

@@ -45,7 +45,10 @@ fn a_pod_of_many_terms_comes_changes_and_goes_in_as_many_steps() {
 fn an_existing_pod_may_have_so_many_terms() {
     assert_eq!(too_many_carried_terms(&carrier("p", 1_024, &json!({})).spec), None);
     let many = too_many_carried_terms(&carrier("p", 1_025, &json!({})).spec);
-    assert_eq!(many.as_deref(), Some("it has 1025 pod affinity terms, but a Pod may have at most 1024: remove some"));
+    assert_eq!(
+        many.as_deref(),
+        Some("it has 1025 pod affinity terms, and placement evaluates at most 1024 of an existing Pod: remove some")
+    );
 }
 
 #[test]

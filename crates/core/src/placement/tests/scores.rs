@@ -86,7 +86,7 @@ fn a_preference_that_cannot_be_parsed_fails_the_cycle_when_there_is_a_choice() {
     ]}}});
     let two = cluster(&[node("n1", &[]), node("n2", &[])], &[]).review(&incoming(spec.clone()), &Options::default());
     assert!(
-        two.warnings()[0].starts_with("the scheduler fails with an error when more than one node fits"),
+        two.warnings()[0].starts_with("a preference of the Pod cannot be parsed, so the scheduler fails with an error"),
         "{:?}",
         two.warnings()
     );
