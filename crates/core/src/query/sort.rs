@@ -131,6 +131,13 @@ impl Comparison {
         self.by_values(left, right).then_with(|| left.key().cmp(right.key()))
     }
 
+    /// The steps of work to compare an object with another one like it: a cache miss for each, and for each field a walk
+    /// over the labels, which come before the values.
+    fn steps(&self, object: &Object) -> u64 {
+        let labels = if object.has_many_texts() { 0 } else { object.label_count() as u64 };
+        STEPS_OF_COMPARISON + 2 * self.keys.len() as u64 * (labels + STEPS_OF_VALUE)
+    }
+
     /// The order of two objects by their values alone. `Equal` if all values are equal.
     fn by_values(&self, left: &Object, right: &Object) -> Ordering {
         for (key, is_integer) in &self.keys {
@@ -208,7 +215,8 @@ impl SortedListing {
             }
             work.spend(STEPS_OF_COMPARISON).await;
         }
-        let compared = sorted(read, |left, right| comparison.compare(left, right), work).await.into();
+        let steps = read.iter().map(|object| comparison.steps(object)).max().unwrap_or_default();
+        let compared = sorted(read, |left, right| comparison.compare(left, right), steps, work).await.into();
         // The limit, if the page is small enough to be found without the whole order.
         let walked = limit.filter(|limit| *limit <= MOST_WALKED);
         let slots = match (&comparison.keys[..], walked) {
@@ -279,13 +287,18 @@ impl Iterator for SortedListing {
 }
 
 /// Sorts objects or slots. Equal items keep their order. Sorts runs of [`RUN`] items and merges them, because a single
-/// sort would be long work without a yield.
-async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering, work: &mut Work) -> Vec<Item> {
+/// sort would be long work without a yield. `steps_of_comparison`: the steps of work to compare two items.
+async fn sorted<Item>(
+    items: Vec<Item>,
+    order: impl Fn(&Item, &Item) -> Ordering,
+    steps_of_comparison: u64,
+    work: &mut Work,
+) -> Vec<Item> {
     let (mut items, mut runs) = (items.into_iter(), Vec::new());
     while items.len() > 0 {
         let mut run: Vec<Item> = items.by_ref().take(RUN).collect();
         run.sort_by(&order);
-        work.spend(STEPS_OF_COMPARISON * u64::from(RUN.ilog2()) * run.len() as u64).await;
+        work.spend(steps_of_comparison * u64::from(RUN.ilog2()) * run.len() as u64).await;
         runs.push(run);
     }
     // Merge each two neighbouring runs into one until a single run is left.
@@ -306,7 +319,7 @@ async fn sorted<Item>(items: Vec<Item>, order: impl Fn(&Item, &Item) -> Ordering
                 };
                 let Some(next) = next else { break };
                 merged.push(next);
-                work.spend(STEPS_OF_COMPARISON).await;
+                work.spend(steps_of_comparison).await;
             }
             longer.push(merged);
         }
@@ -353,21 +366,24 @@ async fn lowest(
     let compare = |left: &(&Object, u32), right: &(&Object, u32)| comparison.compare(left.0, right.0);
     // `bound` is the last one of `most` objects that were found: objects after it are not among the first.
     let (mut lowest, mut bound): (Vec<(&Object, u32)>, Option<&Object>) = (Vec::new(), None);
+    let mut steps = 0;
     for slot in slots {
-        work.spend(STEPS_OF_COMPARISON).await;
         let Some(object) = snapshot.object(slot) else { continue };
+        let steps_of_object = comparison.steps(object);
+        steps = steps_of_object.max(steps);
+        work.spend(steps_of_object).await;
         let is_before = after.is_some_and(|after| comparison.compare(object, after) != Ordering::Greater);
         if is_before || bound.is_some_and(|bound| comparison.compare(object, bound) == Ordering::Greater) {
             continue;
         }
         lowest.push((object, slot));
         if lowest.len() >= 2 * most {
-            lowest.sort_unstable_by(compare);
+            lowest = sorted(lowest, compare, steps, work).await;
             lowest.truncate(most);
             bound = lowest.last().map(|(object, _)| *object);
         }
     }
-    lowest.sort_unstable_by(compare);
+    let lowest = sorted(lowest, compare, steps, work).await;
     lowest.into_iter().take(most).map(|(_, slot)| slot).collect()
 }
 
@@ -435,7 +451,7 @@ async fn by_names(snapshot: &Snapshot, slots: Vec<u32>, by_name: &Comparison, wo
         let both = snapshot.object(*left).zip(snapshot.object(*right));
         both.map_or(Ordering::Equal, |(left, right)| by_name.by_values(left, right))
     };
-    sorted(slots, order, work).await
+    sorted(slots, order, STEPS_OF_COMPARISON, work).await
 }
 
 /// The values of a field in the index, each as its key in the index ([`Postings::key_of`]) with its posting list. In

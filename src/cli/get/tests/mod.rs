@@ -139,7 +139,8 @@ async fn the_plan_of_a_query_is_printed_as_a_tree() {
              └─all of  (left 2)\n  \
                ├─spec.color=blue  (finds 3, left 3)\n  \
                └─test of objects  (tests 3, left 2)\n    \
-                 └─app=shop  (finds 3)\n",
+                 └─app=shop  (finds 3)\n\
+             note: there are 1 more objects, which --limit omits\n",
             "a sorted list, of which one page is read",
         ),
         (

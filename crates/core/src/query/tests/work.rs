@@ -10,9 +10,12 @@ use super::{explained, names};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};
 use crate::query::work::at_once;
-use crate::query::{CompactSelection, Explanation, FieldTerm, Hits, Listing, QueryPlan, Selection, State, Work};
+use crate::query::{
+    CompactSelection, Explanation, FieldTerm, Hits, Listing, QueryPlan, SelectedObjects, Selection, SortField,
+    SortOrder, SortedListing, State, Work,
+};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
-use crate::store::tests::record_of_many;
+use crate::store::tests::{record, record_of_many};
 use crate::store::{HistoryLimits, IndexLimits, Store, text_reads};
 
 /// How often it yields.
@@ -153,6 +156,29 @@ fn tests_count_what_they_read() {
     }
     let usual = Selection { fields: vec![FieldTerm::new(field, Operator::equal_to("1"))], ..Selection::default() };
     assert!(CompactSelection::new(&usual).steps_of_test(object("few")) < 50, "a usual test counts little");
+}
+
+/// The values of an object come after its labels, which each comparison reads.
+#[test]
+fn sorting_objects_with_many_labels_takes_turns() {
+    let keys: Vec<String> = (0..200).map(|number| format!("k{number:03}")).collect();
+    let labels: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), "v")).collect();
+    let order = [FieldRef::Field(FieldIndex(0)), FieldRef::Name];
+    let order = SortOrder::new(&order.map(|field| SortField { field, is_descending: true }), false);
+    for (labels, least, most) in [(&labels[..], 20, 100), (&[], 0, 3)] {
+        let mut store = Store::new(HistoryLimits::default());
+        for number in 0..300 {
+            let namespace = ["a", "b"][number % 2];
+            store.apply(&record(&format!("{namespace}/{number}"), number as u64 + 1, labels, &["blue"]));
+        }
+        let mut work = Work::default();
+        let state = State::current(store.snapshot());
+        let selected = at_once(SelectedObjects::find(state, &Selection::default(), &mut work));
+        let (listing, count) = yields(SortedListing::begin(&selected, &order, None, Some(100), &mut work));
+        // One more than the page, by which the list knows that it continues.
+        assert_eq!(listing.count(), 101);
+        assert!((least..=most).contains(&count), "{} labels: it yields {count} times", labels.len());
+    }
 }
 
 /// Two sets of a request can have tens of thousands of values each.
