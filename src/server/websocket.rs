@@ -37,7 +37,7 @@ pub(super) fn is_requested(version: Version, headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
     version == Version::HTTP_11
         && headers.get(UPGRADE).is_some_and(|protocol| text(protocol) == "websocket")
-        && headers.get_all(CONNECTION).iter().any(|options| text(options).contains("upgrade"))
+        && headers.get_all(CONNECTION).iter().any(|options| text(options).split(',').any(|one| one.trim() == "upgrade"))
 }
 
 /// Whether the request is a watch that asks for a WebSocket. Other requests are answered without an upgrade.

@@ -145,6 +145,13 @@ async fn only_watches_over_http_1_1_are_upgraded() {
         (Method::HEAD, &timed, &upgrade, 200, "HEAD"),
         (Method::POST, SHIRTS, &upgrade, 405, "a write"),
         (Method::GET, &timed, &upgrade[1..], 200, "no option of the connection"),
+        (
+            Method::GET,
+            &timed,
+            &[&[("connection", "keep-alive, no-upgrade")], &upgrade[1..]].concat(),
+            200,
+            "another option of the connection",
+        ),
         (Method::GET, &timed, &[&upgrade[..1], &upgrade[2..]].concat(), 200, "no protocol"),
         (Method::GET, &timed, &[("connection", "upgrade"), ("upgrade", "h2c")], 200, "another protocol"),
         (Method::GET, "/apis/stable.example.com/v1/caps?watch=1", &upgrade, 404, "an error is an ordinary response"),

@@ -246,7 +246,13 @@ fn convert<'a>(meter: &mut CostMeter, function: Function, of: &CelValue<'a>) -> 
         (F::ToDouble, CelValue::Int(int)) => Ok(CelValue::Double(*int as f64)),
         (F::ToDouble, CelValue::Uint(uint)) => Ok(CelValue::Double(*uint as f64)),
         (F::ToDouble, CelValue::Text(text)) => {
-            text.parse().map(CelValue::Double).or_else(|_| unreadable(text, "double"))
+            // Go reports a number that is too large. Only the words for infinity are infinite.
+            let is_too_large =
+                |double: f64| double.is_infinite() && text.contains(|digit: char| digit.is_ascii_digit());
+            match text.parse::<f64>() {
+                Ok(double) if !is_too_large(double) => Ok(CelValue::Double(double)),
+                Ok(_) | Err(_) => unreadable(text, "double"),
+            }
         }
         (F::ToText, of) => to_text(meter, of),
         (F::ToBytes, CelValue::Text(text)) => {

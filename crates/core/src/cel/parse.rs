@@ -376,14 +376,15 @@ impl Parser<'_> {
         self.push(Expr::Map(entries), start, start, &children)
     }
 
-    /// Parses the arguments of a call with the brackets around them. A comma may follow the last argument.
+    /// Parses the arguments of a call with the brackets around them. Unlike in a list, no comma may follow the last
+    /// argument.
     fn arguments(&mut self) -> Result<Vec<ExprId>, CelError> {
         self.expect("(")?;
         let mut arguments = Vec::new();
-        while !self.is_at(")") {
+        if !self.is_at(")") {
             arguments.push(self.expression()?);
-            if !self.accept(",")? {
-                break;
+            while self.accept(",")? {
+                arguments.push(self.expression()?);
             }
         }
         self.expect(")")?;
