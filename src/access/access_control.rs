@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use http::HeaderMap;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,6 +21,7 @@ use super::counters::{AccessCounters, AttemptResult, AuthenticationMethod};
 use super::error::{AccessError, forbidden};
 use super::identity::Identity;
 use super::lease::{self, AuthorizationLease, Leases};
+use super::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
 use super::scope::{AuthorizationScope, ViewScope};
 use super::tokens::Tokens;
 use crate::model::Gvr;
@@ -109,6 +112,11 @@ impl AuthorizedRequest {
         matches!(self.credential, Credential::FrontProxy(_))
     }
 
+    /// Whether the permission in some namespaces has authorized the request, and not that in all of them.
+    pub fn is_of_some_namespaces(&self) -> bool {
+        self.decided.some().is_some()
+    }
+
     /// Whether the caller has another permission too; false also if the API server does not decide.
     pub async fn may(&self, attributes: &Attributes) -> bool {
         self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
@@ -137,6 +145,16 @@ pub struct UnauthenticatedRequest<'a> {
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
     /// Whether it goes through a View, and so which permissions it needs.
     pub scope: AuthorizationScope<'a>,
+}
+
+/// Where a user has a permission.
+enum WherePermitted {
+    /// In all namespaces.
+    All,
+    /// In some namespaces.
+    Some,
+    /// In no namespace, for this reason; see [`Decision::Denied`].
+    Nowhere(String),
 }
 
 /// The reason in the rejection of a caller that may not use the View, but may send the same request without it. The
@@ -210,6 +228,11 @@ impl AccessControl {
     /// The current certificate authorities and front proxies.
     pub fn authentication_config(&self) -> Arc<AuthenticationConfig> {
         self.config.borrow().clone()
+    }
+
+    /// Decides by reviews, and caches their decisions.
+    pub fn authorizer(&self) -> &Arc<Authorizer> {
+        &self.authorizer
     }
 
     /// Decides whether an authenticated user may send a request with these attributes.
@@ -289,13 +312,13 @@ impl AccessControl {
     /// The API server does not decide.
     pub async fn denial_through(
         &self,
-        identity: &Identity,
+        identity: &Arc<Identity>,
         mut attributes: Attributes,
         view: ViewScope<'_>,
     ) -> Result<Option<String>, AccessError> {
         attributes.keep_fields(&*self.settings.known_field);
         attributes.bound_requirements();
-        let decided = view.required_permissions(&Arc::new(attributes));
+        let decided = view.required_permissions(identity, &Arc::new(attributes));
         Ok(self.decide_through(identity, decided).await?.err().map(|(_, reason)| reason))
     }
 
@@ -310,6 +333,13 @@ impl AccessControl {
         identity: &Identity,
         wanted: RequiredPermissions,
     ) -> Result<Result<RequiredPermissions, (Attributes, String)>, AccessError> {
+        if let Some((namespaces, request)) = wanted.some() {
+            return Ok(match self.decide_some(identity, (namespaces, request)).await? {
+                WherePermitted::All => Ok(RequiredPermissions::for_request(Arc::new(request.clone()))),
+                WherePermitted::Some => Ok(wanted),
+                WherePermitted::Nowhere(reason) => Err((request.clone(), reason)),
+            });
+        }
         if let Some(alternative) = wanted.alternative() {
             // At the same time, so that a rejection takes as long as that of any other View.
             let first = self.first_denied(identity, wanted.iter().take(1));
@@ -321,6 +351,44 @@ impl AccessControl {
         Ok(match self.first_denied(identity, wanted.iter()).await? {
             Some(denied) => Err(denied),
             None => Ok(wanted),
+        })
+    }
+
+    /// Where the user has the permission for `request`: in all namespaces, or in some of `namespaces`. Both are reviewed
+    /// at the same time, so that a rejection takes as long as that of any other View.
+    ///
+    /// # Errors
+    /// The API server does not decide.
+    async fn decide_some(
+        &self,
+        identity: &Identity,
+        (namespaces, request): (&Arc<dyn NamespacePermissions>, &Attributes),
+    ) -> Result<WherePermitted, AccessError> {
+        let whole = pin!(self.authorizer.decide(identity, request));
+        let some = namespaces.clone().review(&self.authorizer, false);
+        // The reviews of single namespaces end as soon as they are not needed.
+        let (whole, some) = match select(whole, some).await {
+            Either::Left((Decision::Denied(reason), some)) => (Decision::Denied(reason), some.await),
+            Either::Left((decided @ (Decision::Allowed | Decision::Unavailable(_)), _)) => (decided, Ok(())),
+            Either::Right((some, whole)) => (whole.await, some),
+        };
+        let reason = match whole {
+            Decision::Allowed => {
+                // A permission for some of the objects is none for all of them.
+                if request.is_of_all_objects() {
+                    namespaces.record_whole(true);
+                }
+                return Ok(WherePermitted::All);
+            }
+            Decision::Unavailable(why) => return Err(AccessError::without_decision(&why)),
+            Decision::Denied(reason) => reason,
+        };
+        namespaces.record_whole(false);
+        Ok(match some {
+            Ok(()) => WherePermitted::Some,
+            Err(NoPermittedNamespace::Nowhere) => WherePermitted::Nowhere(reason),
+            Err(NoPermittedNamespace::TooMany(message)) => WherePermitted::Nowhere(message),
+            Err(NoPermittedNamespace::Undecided(why)) => return Err(AccessError::without_decision(&why)),
         })
     }
 
@@ -356,11 +424,12 @@ impl AccessControl {
     /// The caller does not have a permission, or the API server does not decide.
     async fn authorize_through(
         &self,
-        identity: &Identity,
+        identity: &Arc<Identity>,
         attributes: &Arc<Attributes>,
         view: ViewScope<'_>,
     ) -> Result<RequiredPermissions, AccessError> {
-        let (denied, reason) = match self.decide_through(identity, view.required_permissions(attributes)).await? {
+        let required = view.required_permissions(identity, attributes);
+        let (denied, reason) = match self.decide_through(identity, required).await? {
             Ok(decided) => return Ok(decided),
             Err(denied) => denied,
         };

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::namespace_permissions::NamespacePermissions;
 use crate::model::Gvr;
 use crate::request::RequestInfo;
 use crate::request::info::{Incomplete, LONGEST_SELECTOR, MOST_REQUIREMENTS};
@@ -130,6 +131,24 @@ impl Attributes {
         }
     }
 
+    /// Whether the request is for all objects of a resource, in all namespaces: it has no name and no selectors.
+    pub fn is_of_all_objects(&self) -> bool {
+        self.resource.as_ref().is_some_and(|about| {
+            about.namespace.is_empty() && about.name.is_empty() && about.fields.is_empty() && about.labels.is_empty()
+        })
+    }
+
+    /// The permission for the verb and the resource alone: in all namespaces, for all names, without selectors.
+    pub fn of_resource(&self) -> Attributes {
+        let resource = self.resource.as_ref().map(|about| ResourceAttributes {
+            group: about.group.clone(),
+            version: about.version.clone(),
+            resource: about.resource.clone(),
+            ..ResourceAttributes::default()
+        });
+        Attributes { verb: self.verb.clone(), path: String::new(), resource }
+    }
+
     /// Bytes of the strings whose length the caller chooses, without selectors. Decisions about requests with long ones
     /// are not cached.
     pub(super) fn controlled_bytes(&self) -> usize {
@@ -162,7 +181,7 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
 }
 
 /// Where a request through a View needs its permission, if it names no namespace itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum PermissionNamespaces {
     /// In all namespaces, as without the View.
     #[default]
@@ -172,6 +191,8 @@ pub enum PermissionNamespaces {
     /// In all namespaces, or else in each of these; not empty. For namespaces that can be many: one review is enough
     /// for a caller with the permission in all namespaces.
     AllOrEach(Vec<String>),
+    /// In all namespaces, or else in at least one of these.
+    AllOrSome(Arc<dyn NamespacePermissions>),
 }
 
 /// The permissions that a request needs: those of the request itself, or of the same request in each of some
@@ -192,13 +213,13 @@ impl RequiredPermissions {
     }
 
     /// The permissions for a request through a View. `namespaces` returns where a request for a resource without a
-    /// namespace needs them, by group and plural.
+    /// namespace needs them.
     pub fn within(
         request: Arc<Attributes>,
-        namespaces: impl Fn(&str, &str) -> PermissionNamespaces,
+        namespaces: impl Fn(&Attributes, &ResourceAttributes) -> PermissionNamespaces,
     ) -> RequiredPermissions {
         let namespaces = match &request.resource {
-            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource),
+            Some(about) if about.namespace.is_empty() => namespaces(&request, about),
             _ => PermissionNamespaces::All,
         };
         RequiredPermissions { request, namespaces }
@@ -207,18 +228,30 @@ impl RequiredPermissions {
     /// The permission in all namespaces, if it is enough instead of those in each namespace.
     pub fn alternative(&self) -> Option<RequiredPermissions> {
         match self.namespaces {
-            PermissionNamespaces::AllOrEach(_) => Some(RequiredPermissions::for_request(self.request.clone())),
+            PermissionNamespaces::AllOrEach(_) | PermissionNamespaces::AllOrSome(_) => {
+                Some(RequiredPermissions::for_request(self.request.clone()))
+            }
             PermissionNamespaces::All | PermissionNamespaces::Each(_) => None,
         }
     }
 
-    /// The attributes of all requests that must be permitted, unless [`RequiredPermissions::alternative`] is.
+    /// The namespaces of which one is enough, with the request itself.
+    pub(super) fn some(&self) -> Option<(&Arc<dyn NamespacePermissions>, &Attributes)> {
+        match &self.namespaces {
+            PermissionNamespaces::AllOrSome(namespaces) => Some((namespaces, &self.request)),
+            PermissionNamespaces::All | PermissionNamespaces::Each(_) | PermissionNamespaces::AllOrEach(_) => None,
+        }
+    }
+
+    /// The attributes of all requests that must be permitted, unless [`RequiredPermissions::alternative`] is. There are
+    /// none if one of several namespaces is enough: see [`NamespacePermissions`].
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Attributes>> {
         let namespaces: &[String] = match &self.namespaces {
-            PermissionNamespaces::All => &[],
+            PermissionNamespaces::All | PermissionNamespaces::AllOrSome(_) => &[],
             PermissionNamespaces::Each(namespaces) | PermissionNamespaces::AllOrEach(namespaces) => namespaces,
         };
-        let itself = namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
+        let is_itself = namespaces.is_empty() && self.some().is_none();
+        let itself = is_itself.then(|| Cow::Borrowed(&*self.request));
         let within = |namespace: &String| {
             let mut request = (*self.request).clone();
             if let Some(about) = &mut request.resource {

@@ -16,6 +16,7 @@ use super::counters::{AccessCounters, DecisionResult, ReviewKind};
 use super::identity::Identity;
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
 use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
+use crate::fair_semaphore::FairSemaphore;
 use crate::model::shares::Shares;
 
 /// How long an allowed request is cached.
@@ -27,6 +28,13 @@ const KEEP_DENIED: Duration = Duration::from_secs(1);
 /// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have at most half of
 /// those that other users do not have. The API server processes these within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
+
+/// Reviews of candidates ([`Authorizer::decide_anew`]) in progress at a time. A caller can have thousands of candidates.
+/// The other places for reviews are left to requests.
+const MOST_CANDIDATES: u64 = 48;
+
+/// Of [`MOST_CANDIDATES`], the number that is reserved for users without a review of a candidate in progress.
+const FIRST_CANDIDATES: u64 = 8;
 
 /// Decisions that are cached.
 const MOST: usize = 8192;
@@ -61,6 +69,8 @@ pub struct Authorizer {
     decisions: Arc<SingleFlightCache<Decision>>,
     /// Reviews in progress, by user.
     begun: Arc<Shares<ReviewFlow>>,
+    /// Reviews of candidates in progress; users take turns.
+    candidates: Arc<FairSemaphore<ReviewFlow>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -115,6 +125,7 @@ impl Authorizer {
             hasher,
             decisions: SingleFlightCache::new(MOST, keep),
             begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
+            candidates: Arc::new(FairSemaphore::of_places(MOST_CANDIDATES, FIRST_CANDIDATES)),
         }
     }
 
@@ -124,6 +135,22 @@ impl Authorizer {
             None => self.count(Decision::Allowed),
             Some(request) => self.decide_request(&request).await,
         }
+    }
+
+    /// Decides by a new review, whose decision is not cached. Used for candidates, of which a caller can have more than
+    /// the cache has entries, and whose earlier decisions may have changed.
+    pub async fn decide_anew(&self, identity: &Identity, attributes: &Attributes) -> Decision {
+        let Some(request) = self.review_request(identity, attributes) else { return self.count(Decision::Allowed) };
+        let Some(_place) = self.candidates.acquire_one(&request.flow).await else {
+            return self.count(Decision::Unavailable(ReviewError::TooMany));
+        };
+        self.counts.count_lookup(ReviewKind::SubjectAccess, CacheResult::Miss);
+        self.count(self.review(&request).await)
+    }
+
+    /// A key of the permission of a user to send a request; `None`: the request is allowed without a review.
+    pub fn key(&self, identity: &Identity, attributes: &Attributes) -> Option<CacheKey> {
+        Some(self.review_request(identity, attributes)?.key)
     }
 
     /// The review that decides whether a user may send a request; `None`: the request is allowed without a review.

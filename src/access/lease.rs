@@ -32,6 +32,7 @@ use super::authorization::{AccessReviewRequest, Authorizer, Decision};
 use super::backend::ReviewFlow;
 use super::counters::AccessCounters;
 use super::identity::Identity;
+use super::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
 use super::single_flight::CacheKey;
 use super::tokens::{HeldToken, TokenReviewResult, Tokens, expires_in};
 use crate::fair_semaphore::FairSemaphore;
@@ -102,10 +103,30 @@ pub struct Lease {
 
 /// How a lease is checked.
 enum Check {
-    Permission { authorizer: Arc<Authorizer>, request: AccessReviewRequest },
-    Token { tokens: Arc<Tokens>, token: HeldToken, identity: Arc<Identity> },
-    Certificate { peer: Arc<Peer>, config: watch::Receiver<Arc<AuthenticationConfig>>, identity: Arc<Identity> },
-    FrontProxy { peer: Arc<Peer>, config: watch::Receiver<Arc<AuthenticationConfig>> },
+    Permission {
+        authorizer: Arc<Authorizer>,
+        request: AccessReviewRequest,
+    },
+    /// The permission in some namespaces. A change of these namespaces ends the response by other means.
+    Namespaces {
+        authorizer: Arc<Authorizer>,
+        namespaces: Arc<dyn NamespacePermissions>,
+        flow: ReviewFlow,
+    },
+    Token {
+        tokens: Arc<Tokens>,
+        token: HeldToken,
+        identity: Arc<Identity>,
+    },
+    Certificate {
+        peer: Arc<Peer>,
+        config: watch::Receiver<Arc<AuthenticationConfig>>,
+        identity: Arc<Identity>,
+    },
+    FrontProxy {
+        peer: Arc<Peer>,
+        config: watch::Receiver<Arc<AuthenticationConfig>>,
+    },
 }
 
 /// The result of a check.
@@ -189,7 +210,12 @@ impl Leases {
         decided: &RequiredPermissions,
     ) -> AuthorizationLease {
         let permissions = decided.iter().filter_map(|attributes| self.permission(identity, &attributes));
-        AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).collect())
+        let some = decided.some().map(|(namespaces, _)| {
+            let (authorizer, namespaces) = (self.authorizer.clone(), namespaces.clone());
+            let check = Check::Namespaces { authorizer, namespaces, flow: ReviewFlow::user(&identity.user) };
+            Arc::new(Lease::new(self, check, &[0; 32], None))
+        });
+        AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).chain(some).collect())
     }
 
     /// Checks whether a credential still authenticates `identity`, without the cache. `None` if the API server does not
@@ -365,7 +391,7 @@ impl Lease {
             // Nothing can extend a certificate.
             Check::Certificate { .. } | Check::FrontProxy { .. } if is_over() => Checked::Invalid,
             Check::Certificate { .. } | Check::FrontProxy { .. } => self.check.run().await,
-            Check::Permission { .. } | Check::Token { .. } => {
+            Check::Permission { .. } | Check::Namespaces { .. } | Check::Token { .. } => {
                 let check = async {
                     let _place = self.places.acquire_one(&self.check.flow()).await;
                     self.check.run().await
@@ -386,6 +412,7 @@ impl Check {
     fn held_bytes(&self) -> usize {
         match self {
             Check::Permission { request, .. } => size_of::<Lease>() + request.held_bytes(),
+            Check::Namespaces { .. } => size_of::<Lease>(),
             // All requests of a token or a connection share its lease, so it is not counted for each.
             Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
         }
@@ -395,6 +422,7 @@ impl Check {
     fn flow(&self) -> ReviewFlow {
         match self {
             Check::Permission { request, .. } => request.flow(),
+            Check::Namespaces { flow, .. } => flow.clone(),
             Check::Token { identity, .. } | Check::Certificate { identity, .. } => ReviewFlow::user(&identity.user),
             Check::FrontProxy { peer, .. } => ReviewFlow::address(peer.address),
         }
@@ -409,6 +437,12 @@ impl Check {
                 Decision::Allowed => Checked::Valid,
                 Decision::Denied(_) => Checked::Invalid,
                 Decision::Unavailable(_) => Checked::Unknown,
+            },
+            Check::Namespaces { authorizer, namespaces, .. } => match namespaces.clone().review(authorizer, true).await
+            {
+                Ok(()) => Checked::Valid,
+                Err(NoPermittedNamespace::Nowhere | NoPermittedNamespace::TooMany(_)) => Checked::Invalid,
+                Err(NoPermittedNamespace::Undecided(_)) => Checked::Unknown,
             },
             Check::Token { tokens, token, identity } => match tokens.confirm(token, &identity.user).await {
                 TokenReviewResult::Authenticated(now) => checked(now == *identity),

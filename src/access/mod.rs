@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the whole decision about a request | [`AccessControl::authorize`] |
 //! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], which [`websocket_token`] finds in subprotocols, by [`certificates`], or by [`front_proxy`] headers; [`authentication_config`] has the certificate authorities |
-//! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, a [`lease`] checks again during a long response |
+//! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, [`namespace_permissions`] are those of which one is enough, a [`lease`] checks again during a long response |
 //! | reviews by the API server | [`review`] writes and reads them, [`backend`] sends them |
 //! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
 //! | the server's own certificate | [`self_signed`] |
@@ -29,6 +29,7 @@ pub mod failure_rate_limiter;
 pub mod front_proxy;
 pub mod identity;
 pub mod lease;
+pub mod namespace_permissions;
 pub mod recent;
 pub mod review;
 mod scope;
@@ -44,4 +45,4 @@ pub use access_control::{
 };
 pub use error::{AccessError, Forbidden};
 pub use identity::Identity;
-pub use scope::{AuthorizationScope, ViewPermission, ViewScope};
+pub use scope::{AuthorizationScope, PermissionNamespacesOf, ViewPermission, ViewScope};

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::attributes::{Attributes, PermissionNamespaces, RequiredPermissions};
+use super::attributes::{Attributes, PermissionNamespaces, RequiredPermissions, ResourceAttributes};
+use super::identity::Identity;
+
+/// Returns the namespaces in which a caller needs the permission for a request, whose resource is the last argument.
+pub type PermissionNamespacesOf<'a> =
+    dyn Fn(&Arc<Identity>, &Attributes, &ResourceAttributes) -> PermissionNamespaces + Send + Sync + 'a;
 
 /// Whether a request goes through a View, and so which permissions it needs.
 #[derive(Clone, Copy)]
@@ -24,9 +29,15 @@ pub struct ViewScope<'a> {
 
 impl ViewScope<'_> {
     /// The permissions that a request with these attributes needs in order to go through the View.
-    pub(super) fn required_permissions(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
+    pub(super) fn required_permissions(
+        &self,
+        identity: &Arc<Identity>,
+        attributes: &Arc<Attributes>,
+    ) -> RequiredPermissions {
         match self.permitted_by {
-            ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
+            ViewPermission::Caller(namespaces) => {
+                RequiredPermissions::within(attributes.clone(), |request, about| namespaces(identity, request, about))
+            }
             ViewPermission::Use | ViewPermission::Missing => {
                 RequiredPermissions::for_request(Arc::new(self.using.clone()))
             }
@@ -37,9 +48,9 @@ impl ViewScope<'_> {
 /// What permits a request through a View.
 #[derive(Clone, Copy)]
 pub enum ViewPermission<'a> {
-    /// The caller's own permissions. They apply in the namespaces that the function returns for a resource (group and
-    /// plural), unless the request names a namespace itself.
-    Caller(&'a (dyn Fn(&str, &str) -> PermissionNamespaces + Send + Sync)),
+    /// The caller's own permissions. They apply in the namespaces that the function returns for a request, unless the
+    /// request names a namespace itself.
+    Caller(&'a PermissionNamespacesOf<'a>),
     /// The permission to use the View.
     Use,
     /// The View is missing, or cannot be served. Only a caller that may use a View of this name learns that.

@@ -266,6 +266,42 @@ fn namespace_selector(
     label_selector(Some(selector), &place).err().unwrap_or_default()
 }
 
+/// The problems of permittedNamespaces of a resource at the path `place`; none if it is not set. `authorization` is that
+/// of the View, `extractor` that of the resource, and `shown_of` looks up others.
+fn permitted_namespaces(
+    shown: &ViewResource,
+    place: &str,
+    authorization: Authorization,
+    extractor: &Extractor,
+    shown_of: &dyn Fn(&str, &str) -> CacheLookup,
+) -> Vec<SpecError> {
+    if shown.permitted_namespaces != Some(true) {
+        return Vec::new();
+    }
+    let place = format!("{place}.permittedNamespaces");
+    let invalid = |reason, message: &str| vec![problem(&*place, reason, message)];
+    if !shown.namespaces.is_empty() || shown.namespace_selector.is_some() {
+        let message = "set only one of namespaces, namespaceSelector and permittedNamespaces";
+        return invalid(SpecErrorReason::InvalidSelector, message);
+    }
+    if authorization == Authorization::View {
+        let message = "permittedNamespaces shows the namespaces in which the caller has the permission itself: it needs \
+                       authorization Caller";
+        return invalid(SpecErrorReason::InvalidSelector, message);
+    }
+    let is_namespaces = (&*shown.group, &*shown.resource) == ("", "namespaces");
+    if !is_namespaces && !extractor.accepts_namespace() {
+        let message = "the resource is cluster-scoped: its objects have no namespace in which a permission could hold";
+        return invalid(SpecErrorReason::InvalidSelector, message);
+    }
+    if !matches!(shown_of("rbac.authorization.k8s.io", "rolebindings"), CacheLookup::Cached(_)) {
+        let message = "the namespaces of a caller are found by RoleBindings, and rolebindings are not cached: create the \
+                       FieldCache rolebindings.rbac.authorization.k8s.io, without a scope";
+        return invalid(SpecErrorReason::NotCached, message);
+    }
+    Vec::new()
+}
+
 /// Validates a View and returns its first problems. `shown_of` looks up a resource by group and plural name.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<SpecError> {
     let mut problems = Vec::new();
@@ -336,6 +372,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             }
         };
         problems.extend(namespace_selector(shown, &place, &extractor, shown_of));
+        problems.extend(permitted_namespaces(shown, &place, spec.authorization, &extractor, shown_of));
         let labels = label_selector(shown.label_selector.as_ref(), &format!("{place}.labelSelector"));
         problems.extend(labels.err().into_iter().flatten());
         let fields = field_selector(shown.field_selector.as_ref(), &format!("{place}.fieldSelector"));

@@ -69,6 +69,10 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "self.authorization == 'Caller' || self.resources.all(shown, !has(shown.permittedNamespaces) || !shown.permittedNamespaces)",
+    "message": "permittedNamespaces needs authorization Caller: it shows the namespaces in which the caller has the permission itself",
+    "fieldPath": ".resources",
+}, {
     "rule": "self.authorization == 'Caller' || !has(self.consumer) || (!has(self.consumer.matchLabelKeys) || size(self.consumer.matchLabelKeys) == 0) && (!has(self.consumer.mismatchLabelKeys) || size(self.consumer.mismatchLabelKeys) == 0)",
     "message": "matchLabelKeys and mismatchLabelKeys need authorization Caller: they use labels that anyone with update permission on the Pod can change, so they are not a security boundary",
     "fieldPath": ".consumer",
@@ -112,11 +116,18 @@ pub struct ViewSpec {
 /// A resource, and the conditions that its objects must meet to be shown. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "!has(self.namespaceSelector) || !has(self.namespaces) || size(self.namespaces) == 0",
-    "message": "set namespaces or namespaceSelector, not both",
-    "fieldPath": ".namespaceSelector",
-}]))]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "!has(self.namespaceSelector) || !has(self.namespaces) || size(self.namespaces) == 0",
+        "message": "set namespaces or namespaceSelector, not both",
+        "fieldPath": ".namespaceSelector",
+    },
+    {
+        "rule": "!has(self.permittedNamespaces) || !self.permittedNamespaces || !has(self.namespaceSelector) && (!has(self.namespaces) || size(self.namespaces) == 0)",
+        "message": "set only one of namespaces, namespaceSelector and permittedNamespaces",
+        "fieldPath": ".permittedNamespaces",
+    },
+]))]
 pub struct ViewResource {
     /// The API group of the resource. Empty, which is the default, for the core group.
     #[serde(default)]
@@ -147,6 +158,15 @@ pub struct ViewResource {
     /// of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelectorSpec>,
+    /// Show only objects of namespaces in which the caller has the permission to list the resource; for a watch, to
+    /// watch it. For the resource namespaces: only the Namespaces that the caller may get. Callers with the permission in
+    /// all namespaces see all. For other callers, the namespaces whose RoleBindings name them are reviewed, at most 4096.
+    /// This needs a FieldCache of rolebindings.rbac.authorization.k8s.io without a scope. When the permissions of the
+    /// caller change, its watches of the View end with 410 (Expired), and clients list again. A changed RoleBinding is
+    /// noticed within a second, a changed Role within five minutes. Only with authorization Caller. Must not be set
+    /// together with namespaces or namespaceSelector. Absent or false: no restriction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permitted_namespaces: Option<bool>,
     /// Show only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelectorSpec>,

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::labels::RESOURCE_LABELS;
-use crate::model::Gvr;
+use crate::model::{FieldIndex, Gvr};
 use crate::registry::{CheckOutcome, LoadState, Registry, Resource};
 use crate::store::{Attribute, Usage};
 
@@ -86,7 +86,8 @@ impl Loaded {
     }
 
     /// The indexes of the store as (index, field, values, bytes): one for each field, one for all labels, one for
-    /// namespaces, one for owners if an object has any, and one for shards if the store has it.
+    /// namespaces, one for owners if an object has any, one for the subjects of RoleBindings, and one for shards if the
+    /// store has it.
     fn indexes(&self) -> Vec<(&str, &str, u64, u64)> {
         let sum = |belongs: &dyn Fn(&Attribute) -> bool| {
             let matching = self.usage.attributes.iter().filter(|index| belongs(&index.attribute));
@@ -105,6 +106,8 @@ impl Loaded {
         indexes.push(("namespace", "", values, bytes));
         let (values, bytes) = sum(&|attribute| *attribute == Attribute::Owners);
         indexes.extend((bytes > 0).then_some(("owner", "", values, bytes)));
+        let (values, bytes) = sum(&|attribute| *attribute == Attribute::Field(FieldIndex::SUBJECTS));
+        indexes.extend((bytes > 0).then_some(("subject", "", values, bytes)));
         // Few stores have this index.
         let (values, bytes) = sum(&|attribute| *attribute == Attribute::UidHash);
         indexes.extend((bytes > 0).then_some(("shard", "", values, bytes)));

@@ -176,9 +176,11 @@ fn limit_selectors(views: &BTreeMap<String, Arc<View>>, evaluated: &Arc<ViewResu
 fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<FieldCacheResults>) -> bool {
     let is_same = |name: &str| last.get(name) == results.get(name);
     Arc::ptr_eq(last, results)
-        // spec.consumer can select by the labels of the caller's Pod, and resources by those of Namespaces.
+        // spec.consumer can select by the labels of the caller's Pod, and resources by those of Namespaces, or by the
+        // permissions that RoleBindings grant.
         || is_same("pods")
             && is_same("namespaces")
+            && is_same("rolebindings.rbac.authorization.k8s.io")
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
@@ -249,6 +251,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
             resource: shown.resource.clone(),
             // All selectors can be read, or there would be a problem.
             namespaces: match shown.namespace_selector.as_ref().filter(|selector| !selector.is_empty()) {
+                _ if shown.permitted_namespaces == Some(true) => ViewNamespaces::Permitted,
                 Some(selector) => {
                     ViewNamespaces::Selected(accept::label_selector(Some(selector), "").unwrap_or_default())
                 }

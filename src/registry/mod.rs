@@ -4,9 +4,10 @@
 //! through [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs has the same `Arc`,
 //! so its watches continue. For readers of one that changed or was removed, its state is [`LoadState::Gone`], which
 //! ends their watches after the last change. [`views`] are parts of the catalog under names of their own; some differ
-//! for each [`consumer`]. [`event_dispatcher`] delivers changes to watches. `past` decides how long old versions are
-//! readable. This module uses neither a Kubernetes client nor HTTP.
+//! for each [`consumer`]. [`binding_subjects`] finds the RoleBindings of a caller. [`event_dispatcher`] delivers changes
+//! to watches. `past` decides how long old versions are readable. This module uses neither a Kubernetes client nor HTTP.
 
+pub mod binding_subjects;
 mod catalog;
 mod checks;
 pub mod consumer;

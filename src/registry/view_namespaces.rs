@@ -1,9 +1,10 @@
-//! The namespaces to which a View restricts a resource. They can depend on labels of Namespaces.
+//! The namespaces to which a View restricts a resource. They can depend on labels of Namespaces, or on permissions.
 //!
 //! [`NamespaceSelector`] finds the Namespaces that a label selector selects. All Views with an equal selector share it,
 //! and so its names: a cluster can have thousands of Namespaces, and thousands of Views. [`SelectedNamespaces`] adds the
 //! version of the resource from which on a View shows the result, and all requests share that.
-//! [`FollowedNamespaces`] reports to a request or a watch that the result has changed.
+//! [`PermittedNamespaces`] has the namespaces in which a caller has a permission; [`super::binding_subjects`] finds those
+//! that need a review. [`FollowedNamespaces`] reports to a request or a watch that the result has changed.
 //!
 //! The store of Namespaces and the store of the resource follow separate watches, so a change of one can arrive before
 //! an older change of the other. When the set changes, a client may therefore have listed the previous set at any
@@ -13,6 +14,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
 
 use super::event_dispatcher::{MailboxContents, Subscription};
 use super::resource_state::{LoadState, ResourceState};
@@ -32,6 +35,8 @@ pub enum ViewNamespaces {
     Named(Vec<String>),
     /// The namespaces whose Namespace has matching labels.
     Selected(LabelSelector),
+    /// The namespaces in which the caller has the permission for the request.
+    Permitted,
 }
 
 impl From<Vec<String>> for ViewNamespaces {
@@ -59,19 +64,26 @@ impl SelectedSince {
         Version::new(self.0.load(Ordering::Relaxed))
     }
 
+    /// Permits lists and watches from `version` on only.
+    fn raise(&self, version: Version) {
+        self.0.fetch_max(version.number(), Ordering::Relaxed);
+    }
+
     /// Permits lists and watches from `version` on, if that is lower than the current value. Used if the source has no
     /// newer version: because nothing is written, because its versions went back, or because it stores Namespaces
-    /// elsewhere.
-    pub fn lower(&self, version: Version) {
-        self.0.fetch_min(version.number(), Ordering::Relaxed);
+    /// elsewhere. Does nothing if the current value is above `awaited`, the version for which a list has waited: then the
+    /// selection has changed since.
+    pub fn lower(&self, awaited: Version, version: Version) {
+        let lower = |current| (current <= awaited.number() && current > version.number()).then_some(version.number());
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower);
     }
 }
 
 /// A set of namespaces.
 #[derive(Debug)]
 pub struct NamespaceSet {
-    /// The names, sorted.
-    pub names: Arc<Vec<String>>,
+    /// The names, sorted; `None` for all namespaces.
+    pub names: Option<Arc<Vec<String>>>,
     /// The version of the resource since which lists show the objects in this set of namespaces.
     pub since: SelectedSince,
 }
@@ -175,7 +187,7 @@ impl SelectedNamespaces {
             Some((_, Some(Some(_))) | (_, None)) => {
                 let reached = shown.iter().filter_map(|state| state.load_state().version());
                 let since = SelectedSince::new(reached.max().map(Version::next).unwrap_or_default());
-                Arc::new(NamespaceSet { names: self.selector.names(snapshot), since })
+                Arc::new(NamespaceSet { names: Some(self.selector.names(snapshot)), since })
             }
             // The first result, or a new epoch. Clients of another replica may have listed an earlier set. The set is
             // the same since its last change in history; before the oldest version of history it may have been another
@@ -185,7 +197,7 @@ impl SelectedNamespaces {
                 let begin = snapshot.since(oldest).ok();
                 let last_change = begin.and_then(|begin| self.selector.last_change(snapshot, begin)).flatten();
                 let since = SelectedSince::new(last_change.unwrap_or(oldest));
-                Arc::new(NamespaceSet { names: self.selector.names(snapshot), since })
+                Arc::new(NamespaceSet { names: Some(self.selector.names(snapshot)), since })
             }
         };
         *last = Some(Known { epoch: snapshot.epoch(), end: snapshot.end(), set: set.clone() });
@@ -193,17 +205,84 @@ impl SelectedNamespaces {
     }
 }
 
+/// The version since which lists show the permitted namespaces of a caller for a resource. Clones share it. Lists and
+/// watches need permissions of their own, and the namespaces of both can differ. A client watches from the version of a
+/// list, so both have the same version.
+#[derive(Clone, Debug, Default)]
+pub struct PermittedSince {
+    since: SelectedSince,
+    /// The highest version that was the one of a first result. It counts once, because it may have been lowered since.
+    first: Arc<AtomicU64>,
+}
+
+impl PermittedSince {
+    /// Permits lists and watches from `version` on only, the one of a first result.
+    fn raise_first(&self, version: Version) {
+        if self.first.fetch_max(version.number(), Ordering::Relaxed) < version.number() {
+            self.since.raise(version);
+        }
+    }
+}
+
+/// The namespaces in which one caller has one permission, as the last reviews have found. `server` sends the reviews.
+#[derive(Debug)]
+pub struct PermittedNamespaces {
+    last: watch::Sender<Option<Arc<NamespaceSet>>>,
+    since: PermittedSince,
+}
+
+impl PermittedNamespaces {
+    /// Namespaces that are not known yet. `since` is shared by all permissions of the caller for the resource.
+    pub fn new(since: PermittedSince) -> PermittedNamespaces {
+        PermittedNamespaces { last: watch::Sender::new(None), since }
+    }
+
+    /// The last namespaces; `None` before the first reviews.
+    pub fn current(&self) -> Option<Arc<NamespaceSet>> {
+        self.last.borrow().clone()
+    }
+
+    /// Records the result of reviews, which `found` returns: the namespaces, sorted, or `None` for all namespaces. It also
+    /// returns the version since which lists show the first result. Another result than the last one is shown since the
+    /// version after the current one of the resource, which `reached` returns: clients have listed the earlier result at
+    /// versions up to that one.
+    pub fn record(&self, found: impl FnOnce() -> (Option<Vec<String>>, Version), reached: impl FnOnce() -> Version) {
+        // Both functions are called while no request can read the earlier result. A request that has read it before has a
+        // state of the resource that is not newer than `reached`.
+        self.last.send_if_modified(|last| {
+            let (names, first_since) = found();
+            match last {
+                Some(last) if last.names.as_deref() == names.as_ref() => return false,
+                Some(_) => self.since.since.raise(reached().next()),
+                None => self.since.raise_first(first_since),
+            }
+            *last = Some(Arc::new(NamespaceSet { names: names.map(Arc::new), since: self.since.since.clone() }));
+            true
+        });
+    }
+}
+
 /// The namespaces of one request. They can be compared with the current ones while the response lasts.
 #[derive(Clone, Debug)]
 pub struct FollowedNamespaces {
-    /// Finds the current namespaces.
-    selected: Arc<SelectedNamespaces>,
     /// The namespaces when the request began.
     set: Arc<NamespaceSet>,
-    /// The store of Namespaces.
-    state: Arc<ResourceState>,
-    /// The stores of all versions of the resource that the View shows.
-    shown: Arc<[Arc<ResourceState>]>,
+    source: NamespaceSource,
+}
+
+/// How the current namespaces are found.
+#[derive(Clone, Debug)]
+enum NamespaceSource {
+    /// By the labels of Namespaces.
+    Labels {
+        selected: Arc<SelectedNamespaces>,
+        /// The store of Namespaces.
+        state: Arc<ResourceState>,
+        /// The stores of all versions of the resource that the View shows.
+        shown: Arc<[Arc<ResourceState>]>,
+    },
+    /// By the permissions of the caller.
+    Permissions(Arc<PermittedNamespaces>),
 }
 
 impl FollowedNamespaces {
@@ -215,21 +294,37 @@ impl FollowedNamespaces {
         shown: Arc<[Arc<ResourceState>]>,
     ) -> FollowedNamespaces {
         let set = selected.at(snapshot, &shown);
-        FollowedNamespaces { selected: selected.clone(), set, state: state.clone(), shown }
+        let source = NamespaceSource::Labels { selected: selected.clone(), state: state.clone(), shown };
+        FollowedNamespaces { set, source }
+    }
+
+    /// The namespaces in which the caller has the permission; `None` before the first reviews.
+    pub fn permitted(permitted: &Arc<PermittedNamespaces>) -> Option<FollowedNamespaces> {
+        Some(FollowedNamespaces { set: permitted.current()?, source: NamespaceSource::Permissions(permitted.clone()) })
     }
 
     /// The namespaces that another request has read last. Unlike [`FollowedNamespaces::new`], this finds no further
     /// change, whose set would only be shown from a later version on.
     #[must_use]
     pub fn renewed(&self) -> FollowedNamespaces {
-        let last = self.selected.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = last.as_ref().map_or_else(|| self.set.clone(), |known| known.set.clone());
-        FollowedNamespaces { set, ..self.clone() }
+        let set = match &self.source {
+            NamespaceSource::Labels { selected, .. } => {
+                let last = selected.last.lock().unwrap_or_else(PoisonError::into_inner);
+                last.as_ref().map(|known| known.set.clone())
+            }
+            NamespaceSource::Permissions(permitted) => permitted.current(),
+        };
+        FollowedNamespaces { set: set.unwrap_or_else(|| self.set.clone()), source: self.source.clone() }
     }
 
     /// The namespaces when they were read.
     pub fn set(&self) -> &Arc<NamespaceSet> {
         &self.set
+    }
+
+    /// Whether the permissions of the caller decide which namespaces are shown.
+    pub fn are_permitted(&self) -> bool {
+        matches!(self.source, NamespaceSource::Permissions(_))
     }
 
     /// Whether the namespaces have changed since they were read, or can no longer be known.
@@ -240,15 +335,19 @@ impl FollowedNamespaces {
     /// Whether other namespaces than those that were read are shown at this version of the resource, or the namespaces
     /// can no longer be known.
     pub fn is_changed_by(&self, version: Version) -> bool {
-        match self.state.load_state() {
-            LoadState::Ready(snapshot) => {
-                let current = self.selected.at(&snapshot, &self.shown);
-                !Arc::ptr_eq(&current, &self.set) && current.since.version() <= version
-            }
-            // Namespaces are not served any more, or from another store, whose changes do not arrive here.
-            LoadState::Gone(_) => true,
-            // The current namespaces are not known for a while. The caller was permitted to see the previous ones.
-            LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
+        let is_other =
+            |current: &Arc<NamespaceSet>| !Arc::ptr_eq(current, &self.set) && current.since.version() <= version;
+        match &self.source {
+            NamespaceSource::Labels { selected, state, shown } => match state.load_state() {
+                LoadState::Ready(snapshot) => is_other(&selected.at(&snapshot, shown)),
+                // Namespaces are not served any more, or from another store, whose changes do not arrive here.
+                LoadState::Gone(_) => true,
+                // The current namespaces are not known for a while. The caller was permitted to see the previous ones.
+                LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => {
+                    false
+                }
+            },
+            NamespaceSource::Permissions(permitted) => permitted.current().as_ref().is_some_and(is_other),
         }
     }
 }
@@ -257,28 +356,59 @@ impl FollowedNamespaces {
 #[derive(Debug)]
 pub struct WatchedNamespaces {
     followed: FollowedNamespaces,
-    /// The subscription for changes of Namespaces that may concern the label selector.
-    subscription: Subscription,
+    /// What wakes the watch.
+    changes: NamespaceChanges,
+}
+
+/// What wakes a watch when its namespaces may have changed.
+#[derive(Debug)]
+enum NamespaceChanges {
+    /// Changes of Namespaces that may concern the label selector.
+    Namespaces(Subscription),
+    /// The results of reviews.
+    Reviews(watch::Receiver<Option<Arc<NamespaceSet>>>),
 }
 
 impl WatchedNamespaces {
     /// Follows the namespaces with which the request of the watch began.
     pub fn new(followed: &FollowedNamespaces) -> WatchedNamespaces {
-        let subscription = followed.state.dispatcher().subscribe(&followed.selected.selector.selection, false);
-        WatchedNamespaces { followed: followed.clone(), subscription }
+        let changes = match &followed.source {
+            NamespaceSource::Labels { selected, state, .. } => {
+                NamespaceChanges::Namespaces(state.dispatcher().subscribe(&selected.selector.selection, false))
+            }
+            NamespaceSource::Permissions(permitted) => NamespaceChanges::Reviews(permitted.last.subscribe()),
+        };
+        WatchedNamespaces { followed: followed.clone(), changes }
+    }
+
+    /// Whether the permissions of the caller decide which namespaces are shown.
+    pub fn are_permitted(&self) -> bool {
+        self.followed.are_permitted()
     }
 
     /// Whether the namespaces have changed since the request of the watch began.
     pub fn is_changed(&self) -> bool {
-        match self.subscription.take() {
-            MailboxContents::Changes { changes, .. } if changes.is_empty() => false,
-            // A new mailbox counts as overflowed.
-            MailboxContents::Changes { .. } | MailboxContents::Overflowed => self.followed.is_changed(),
+        match &self.changes {
+            NamespaceChanges::Namespaces(subscription) => match subscription.take() {
+                MailboxContents::Changes { changes, .. } if changes.is_empty() => false,
+                // A new mailbox counts as overflowed.
+                MailboxContents::Changes { .. } | MailboxContents::Overflowed => self.followed.is_changed(),
+            },
+            NamespaceChanges::Reviews(_) => self.followed.is_changed(),
         }
     }
 
     /// Waits until the namespaces may have changed.
-    pub async fn changed(&self) {
-        self.subscription.changed().await;
+    pub async fn changed(&mut self) {
+        match &mut self.changes {
+            NamespaceChanges::Namespaces(subscription) => subscription.changed().await,
+            NamespaceChanges::Reviews(last) => {
+                let is_other = |current: &Option<Arc<NamespaceSet>>| {
+                    current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &self.followed.set))
+                };
+                // The sender lives as long as `followed`.
+                let _ = last.wait_for(is_other).await;
+            }
+        }
     }
 }

@@ -30,22 +30,26 @@ pub struct Restriction {
     requested: RequestedPrunes,
     /// Fields that must have a value of the caller, which is not set yet. As long as there is one, no object is shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
-    /// The namespaces that the View selects by labels. `None` if the View does not restrict namespaces, or names them;
-    /// then `fields` has them.
+    /// The namespaces that each request resolves: the View selects them by labels, or by the permissions of the caller.
+    /// `None` if the View does not restrict namespaces, or names them; then `fields` has them.
     namespaces: Option<RequestNamespaces>,
+    /// The field with the namespace of an object.
+    namespace: FieldRef,
     /// The version of the resource since which the View has this definition.
     since: SelectedSince,
     /// See [`Restriction::ended`].
     ended: watch::Receiver<bool>,
 }
 
-/// The namespaces that a View selects by labels. Each request resolves them.
+/// The namespaces that a View selects by labels, or by the permissions of the caller. Each request resolves them.
 #[derive(Clone, Debug)]
 enum RequestNamespaces {
     /// The namespaces are not known yet: no object is shown.
     Unresolved,
     /// The namespaces of this request.
     Resolved(FollowedNamespaces),
+    /// All namespaces: the caller has the permission for the request itself.
+    Unrestricted,
 }
 
 impl Restriction {
@@ -70,7 +74,9 @@ impl Restriction {
                 names.sort_unstable();
                 fields.push(FieldTerm { field: FieldRef::Namespace, operator: Operator::In(names) });
             }
-            ViewNamespaces::Selected(_) => namespaces = Some(RequestNamespaces::Unresolved),
+            ViewNamespaces::Selected(_) | ViewNamespaces::Permitted => {
+                namespaces = Some(RequestNamespaces::Unresolved);
+            }
         }
         for expression in &part.fields {
             let field = extractor.resolve(&expression.key)?;
@@ -84,6 +90,11 @@ impl Restriction {
             requested: RequestedPrunes::default(),
             open: Vec::new(),
             namespaces,
+            namespace: match (&*part.group, &*part.resource) {
+                // The name of a Namespace is that of the namespace.
+                ("", "namespaces") => FieldRef::Name,
+                _ => FieldRef::Namespace,
+            },
             since,
             ended,
         })
@@ -117,18 +128,25 @@ impl Restriction {
         restriction
     }
 
-    /// The restriction for one request, with the namespaces that the View selects by labels.
+    /// The restriction for one request, with the namespaces that the View selects by labels or permissions.
     #[must_use]
     pub fn within(&self, namespaces: FollowedNamespaces) -> Restriction {
         Restriction { namespaces: Some(RequestNamespaces::Resolved(namespaces)), ..self.clone() }
     }
 
-    /// The namespaces that the View selects by labels for the request. `None` if the View does not select namespaces by
-    /// labels, or they are not known yet.
+    /// The restriction for a request that the permissions of its caller permit as it is. The View shows the namespaces
+    /// in which its caller has the permission.
+    #[must_use]
+    pub fn within_permitted(&self) -> Restriction {
+        Restriction { namespaces: Some(RequestNamespaces::Unrestricted), ..self.clone() }
+    }
+
+    /// The namespaces that the View selects for the request, by labels or permissions. `None` if the View does not
+    /// select namespaces so, if they are not known yet, or if the request needs no restriction.
     pub fn namespaces(&self) -> Option<&FollowedNamespaces> {
         match &self.namespaces {
             Some(RequestNamespaces::Resolved(namespaces)) => Some(namespaces),
-            Some(RequestNamespaces::Unresolved) | None => None,
+            Some(RequestNamespaces::Unresolved | RequestNamespaces::Unrestricted) | None => None,
         }
     }
 
@@ -140,10 +158,10 @@ impl Restriction {
     }
 
     /// Permits lists and watches from `version` on; see [`SelectedSince::lower`].
-    pub fn lower_since(&self, version: Version) {
-        self.since.lower(version);
+    pub fn lower_since(&self, awaited: Version, version: Version) {
+        self.since.lower(awaited, version);
         if let Some(namespaces) = self.namespaces() {
-            namespaces.set().since.lower(version);
+            namespaces.set().since.lower(awaited, version);
         }
     }
 
@@ -157,11 +175,13 @@ impl Restriction {
         selection.fields.extend_from_slice(&self.of_consumer.fields);
         let mut is_open = !self.open.is_empty();
         match &self.namespaces {
-            None => {}
+            None | Some(RequestNamespaces::Unrestricted) => {}
             Some(RequestNamespaces::Unresolved) => is_open = true,
             Some(RequestNamespaces::Resolved(namespaces)) => {
-                let operator = Operator::In(namespaces.set().names.to_vec());
-                selection.fields.push(FieldTerm { field: FieldRef::Namespace, operator });
+                if let Some(names) = &namespaces.set().names {
+                    let operator = Operator::In(names.to_vec());
+                    selection.fields.push(FieldTerm { field: self.namespace, operator });
+                }
             }
         }
         if is_open {
@@ -178,7 +198,16 @@ impl Restriction {
             || !self.fields.is_empty()
             || self.of_consumer.is_selective()
             || !self.open.is_empty()
-            || self.namespaces.is_some()
+            || self.restricts_namespaces()
+    }
+
+    /// Whether objects of some namespaces may be left out because each request resolves the namespaces.
+    fn restricts_namespaces(&self) -> bool {
+        match &self.namespaces {
+            None | Some(RequestNamespaces::Unrestricted) => false,
+            Some(RequestNamespaces::Unresolved) => true,
+            Some(RequestNamespaces::Resolved(namespaces)) => namespaces.set().names.is_some(),
+        }
     }
 
     /// The fields that are left out of objects. The restrictions of all consumers share the value.

@@ -58,7 +58,7 @@ impl PartState {
         let versions = stores.filter_map(|resource| resource.state.load_state().version());
         let selected = match &part.namespaces {
             ViewNamespaces::Selected(labels) => Some(Arc::new(SelectedNamespaces::new(selectors.shared(labels)))),
-            ViewNamespaces::All | ViewNamespaces::Named(_) => None,
+            ViewNamespaces::All | ViewNamespaces::Named(_) | ViewNamespaces::Permitted => None,
         };
         PartState { since: SelectedSince::new(versions.max().unwrap_or_default()), selected }
     }
@@ -216,7 +216,7 @@ pub fn views_beyond_selector_limit<'d>(views: impl Iterator<Item = (&'d String, 
             .iter()
             .filter_map(|part| match &part.namespaces {
                 ViewNamespaces::Selected(labels) => Some(NamespaceSelectors::key(labels)),
-                ViewNamespaces::All | ViewNamespaces::Named(_) => None,
+                ViewNamespaces::All | ViewNamespaces::Named(_) | ViewNamespaces::Permitted => None,
             })
             .filter(|key| !selectors.contains(key))
             .collect();
@@ -312,16 +312,25 @@ impl Resource {
         Resource { view_restriction, ..self.clone() }
     }
 
+    /// The resource of a View for a request that the permissions of its caller permit as it is; see
+    /// [`Restriction::within_permitted`]. A resource of the whole server stays as it is.
+    #[must_use]
+    pub fn within_permitted(&self) -> Resource {
+        let view_restriction = self.view_restriction.as_ref().map(Restriction::within_permitted);
+        Resource { view_restriction, ..self.clone() }
+    }
+
     /// The version since which the View selects the same objects; zero without a View. A client whose state is older
     /// must list again.
     pub fn selected_since(&self) -> Version {
         self.view_restriction.as_ref().map(Restriction::since).unwrap_or_default()
     }
 
-    /// Permits clients to continue from `version` on. Called if the source has no newer version.
-    pub fn lower_selected_since(&self, version: Version) {
+    /// Permits clients to continue from `version` on. Called if the source has no newer version, after a wait for
+    /// `awaited`.
+    pub fn lower_selected_since(&self, awaited: Version, version: Version) {
         if let Some(restriction) = &self.view_restriction {
-            restriction.lower_since(version);
+            restriction.lower_since(awaited, version);
         }
     }
 

@@ -7,13 +7,14 @@ use std::sync::{Arc, OnceLock};
 use http::request::Parts;
 
 use super::context::REQUEST_TIMEOUT;
+use super::permitted_callers::PermittedCallers;
 use super::view_request;
 use super::view_request::FoundView;
-use crate::access::attributes::{Attributes, PermissionNamespaces};
+use crate::access::attributes::{Attributes, PermissionNamespaces, ResourceAttributes};
 use crate::access::authentication::{LocalAuthentication, Peer};
 use crate::access::{
-    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
-    ViewPermission, ViewScope, front_proxy,
+    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, PermissionNamespacesOf,
+    UnauthenticatedRequest, ViewPermission, ViewScope, front_proxy,
 };
 use crate::model::own_groups::{GROUP, VERSION};
 use crate::registry::views::ViewRights;
@@ -39,8 +40,9 @@ pub(super) async fn admit(
     params::timeout(&info.query, REQUEST_TIMEOUT)?;
     let through_view = through.and_then(|through| through.as_ref().ok());
     let using = info.view.as_ref().map(|view| use_of(&view.name));
-    let namespaces = |group: &str, resource: &str| {
-        through_view.map(|through| through.permission_namespaces(group, resource)).unwrap_or_default()
+    let namespaces = |identity: &Arc<Identity>, request: &Attributes, about: &ResourceAttributes| {
+        let through = through_view.map(|through| through.permission_namespaces(access, identity, (request, about)));
+        through.unwrap_or_default()
     };
     let permitted_by = match through_view {
         Some(through) => permission(&through.view, &namespaces),
@@ -66,20 +68,26 @@ pub(super) async fn admit(
 }
 
 /// The reason why a caller may not send a request with these attributes through a View; `None`: the caller may. The
-/// decision is the same as for the request itself. `whole` is the catalog of the server.
+/// decision is the same as for the request itself. `callers` has the callers whose permitted namespaces are known, and
+/// `whole` is the catalog of the server.
 ///
 /// # Errors
 /// [`AccessError`] if the API server gives no decision.
 pub(super) async fn denied(
     access: &AccessControl,
-    identity: &Identity,
-    (view, whole): (&View, &Catalog),
+    identity: &Arc<Identity>,
+    (view, callers, whole): (&View, &PermittedCallers, &Catalog),
     attributes: Attributes,
 ) -> Result<Option<String>, AccessError> {
     let using = use_of(view.name());
-    let namespaces = |group: &str, resource: &str| {
-        let followed = view_request::followed_namespaces(view, whole, group, resource);
-        view_request::permission_namespaces(view, followed.as_ref(), group, resource)
+    let namespaces = |identity: &Arc<Identity>, request: &Attributes, about: &ResourceAttributes| {
+        if view_request::shows_permitted(view, whole, (request, about)) {
+            return callers
+                .get(access, identity, request)
+                .map_or(PermissionNamespaces::All, |caller| PermissionNamespaces::AllOrSome(caller));
+        }
+        let followed = view_request::followed_namespaces(view, whole, &about.group, &about.resource);
+        view_request::permission_namespaces(view, followed.as_ref(), &about.group, &about.resource)
     };
     let through = ViewScope { using: &using, permitted_by: permission(view, &namespaces) };
     access.denial_through(identity, attributes, through).await
@@ -91,11 +99,8 @@ fn use_of(view: &str) -> Attributes {
 }
 
 /// The permission that requests through a View need, by its `authorization`. `namespaces` returns the namespaces in which
-/// the View needs the permission for a resource, by group and plural.
-fn permission<'v>(
-    view: &View,
-    namespaces: &'v (dyn Fn(&str, &str) -> PermissionNamespaces + Send + Sync),
-) -> ViewPermission<'v> {
+/// the View needs the permission for a request.
+fn permission<'v>(view: &View, namespaces: &'v PermissionNamespacesOf<'v>) -> ViewPermission<'v> {
     match view.definition().rights {
         ViewRights::View => ViewPermission::Use,
         ViewRights::Caller => ViewPermission::Caller(namespaces),

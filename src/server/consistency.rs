@@ -141,7 +141,7 @@ pub(super) async fn reach_selection(resource: &Resource, served: Snapshot) -> Re
     let since = resource.selected_since();
     match reach(&resource.state, served.clone(), Some(since)).await {
         Err(NoResponse::Error(ApiError::TooLargeVersion { .. })) => {
-            resource.lower_selected_since(served.version());
+            resource.lower_selected_since(since, served.version());
             Ok((served, ReadFrom::CatchUp))
         }
         reached => reached,

@@ -15,7 +15,8 @@
 //! | responses | `response` makes one of a document |
 //! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it. `explain` reports how a selection was planned, and `disclosure` decides what may be reported about objects that the caller cannot see |
 //!
-//! [`view_request`] resolves the View of a request, which has its own catalog below a path prefix. [`probes`] serves
+//! [`view_request`] resolves the View of a request, which has its own catalog below a path prefix. `permitted_caller` finds
+//! the namespaces in which a caller has a permission, and `permitted_callers` keeps them. [`probes`] serves
 //! health checks on their own port.
 //!
 //! Files use each other in one direction: the pipeline uses handlers, and handlers use context and state.
@@ -51,6 +52,8 @@ mod no_response;
 mod non_resource;
 mod openapi;
 pub mod pass_through;
+mod permitted_caller;
+mod permitted_callers;
 mod pipeline;
 pub mod placement_review;
 pub mod probes;

@@ -189,7 +189,7 @@ impl Server {
         // The View is found before authorization, because permissions for a View are about the request inside of it. If
         // it is missing, the error is returned after authentication: only authenticated callers learn whether a View
         // exists.
-        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
+        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let recognized_user = caller.user;
@@ -363,7 +363,7 @@ impl Server {
         self.admit_response(user, audit_bytes, response)
     }
 
-    /// Determines what the View of a request depends on: the namespaces that it selects by labels, and the values of
+    /// Determines what the View of a request depends on: the namespaces that it selects, and the values of
     /// the caller that it uses, such as the labels of the caller's Pod. This is done in turns, because a Pod can be
     /// long. Does nothing for a request without a View.
     ///
@@ -374,7 +374,7 @@ impl Server {
         let catalog = self.state.registry.catalog();
         let (info, authorized) = (context.info, context.authorized.as_ref());
         let resolving = Box::pin(async {
-            view.require_namespaces(info, &catalog).await?;
+            view.require_namespaces(info, authorized, &catalog).await?;
             view.resolve_consumer(authorized, &catalog).await
         });
         turn.work_through(resolving).await.map_err(|error| context.redact(error))

@@ -8,6 +8,7 @@ use super::audit_id::AuditIds;
 use super::context::RequestContext;
 use super::documents;
 use super::pass_through::PassThrough;
+use super::permitted_callers::PermittedCallers;
 use super::placement_review::reviews::Reviews;
 use super::settings::Settings;
 use crate::fair_semaphore::FairSemaphore;
@@ -45,6 +46,8 @@ pub(super) struct ServerState {
     pub(super) making_documents: Arc<FairSemaphore<User>>,
     /// Columns of the tables that are being written.
     pub(super) columns: SharedColumns,
+    /// The callers whose permitted namespaces are known.
+    pub(super) permitted_callers: Arc<PermittedCallers>,
     /// The index and the limit of PlacementReviews.
     pub(super) reviews: Reviews,
 }
@@ -54,6 +57,7 @@ impl ServerState {
     pub(super) fn new(registry: Arc<Registry>, settings: Settings) -> ServerState {
         ServerState {
             reviews: Reviews::new(registry.memory().clone()),
+            permitted_callers: Arc::new(PermittedCallers::new(registry.clone())),
             registry,
             limits: Arc::new(Limits::new(settings.limits)),
             settings,

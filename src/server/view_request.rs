@@ -9,16 +9,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::no_response::NoResponse;
+use super::permitted_caller::PermittedCaller;
+use super::permitted_callers::PermittedCallers;
 use super::read;
-use crate::access::attributes::PermissionNamespaces;
-use crate::access::{AccessError, AuthorizedRequest, Identity};
+use super::state::ServerState;
+use crate::access::attributes::{Attributes, PermissionNamespaces, ResourceAttributes};
+use crate::access::{AccessControl, AccessError, AuthorizedRequest, Identity};
 use crate::model::own_groups::{GROUP, VERSION};
 use crate::model::{Gvr, user_name};
+use crate::registry::binding_subjects::role_bindings;
 use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::view_namespaces::{FollowedNamespaces, ViewNamespaces};
 use crate::registry::views::ViewRights;
-use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceState, View, ViewState};
+use crate::registry::{Catalog, LoadState, Resource, ResourceState, View, ViewState};
 use crate::request::{RequestInfo, ViewPath};
 use crate::wire::api_error::ApiError;
 
@@ -41,10 +45,18 @@ pub(super) struct ViewRequest {
     pub(super) consumer: Option<ResolvedConsumer>,
     /// The catalog of the server when the request arrived.
     whole: Arc<Catalog>,
-    /// The namespaces that the View shows of the requested resource, if it selects them by labels and they are known.
-    /// Until then, the View shows no objects of such a resource. They are read once a permission depends on them, which
-    /// is after authentication: reading them takes time and memory.
+    /// The namespaces that the View shows of the requested resource, if it selects them by labels or permissions and they
+    /// are known. Until then, the View shows no objects of such a resource. They are read once a permission depends on
+    /// them, which is after authentication: reading them takes time and memory.
     namespaces: OnceLock<FollowedNamespaces>,
+    /// The caller of a request for all namespaces, if the View shows those in which the caller has the permission. Set
+    /// once the permission is checked.
+    permitted: OnceLock<Arc<PermittedCaller>>,
+    /// Whether the View shows the namespaces in which the caller has the permission, and this is known to be so for the
+    /// request as it is.
+    is_permitted_whole: bool,
+    /// The callers whose permitted namespaces are known.
+    callers: Arc<PermittedCallers>,
 }
 
 /// The View that a request names, or why it is missing or not served.
@@ -60,19 +72,28 @@ pub(super) struct ResolvedConsumer {
 }
 
 impl ViewRequest {
-    /// A request for a View whose paths have this prefix. `whole` is the catalog of the server.
-    pub(super) fn new(view: Arc<View>, prefix: String, whole: Arc<Catalog>) -> ViewRequest {
-        ViewRequest { view, prefix, consumer: None, whole, namespaces: OnceLock::new() }
+    /// A request for a View whose paths have this prefix.
+    pub(super) fn new(view: Arc<View>, prefix: String, server: &ServerState) -> ViewRequest {
+        ViewRequest {
+            view,
+            prefix,
+            consumer: None,
+            whole: server.registry.catalog(),
+            namespaces: OnceLock::new(),
+            permitted: OnceLock::new(),
+            is_permitted_whole: false,
+            callers: server.permitted_callers.clone(),
+        }
     }
 
     /// Finds the View that a path names.
     ///
     /// # Errors
     /// 404 if there is no View of this name, 503 if it cannot be served.
-    pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
+    pub(super) fn find(path: &ViewPath, server: &ServerState) -> FoundView {
         let name = &path.name;
-        match registry.view(name) {
-            Some(ViewState::Served(view)) => Ok(ViewRequest::new(view, path.prefix.clone(), registry.catalog())),
+        match server.registry.view(name) {
+            Some(ViewState::Served(view)) => Ok(ViewRequest::new(view, path.prefix.clone(), server)),
             // Only callers that may read the View itself learn the reason.
             Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide shows the reason"
@@ -92,29 +113,52 @@ impl ViewRequest {
         if let Some(resolved) = &self.consumer {
             resource = Arc::new(resource.of_consumer(&resolved.consumer));
         }
-        if let Some(namespaces) = self.namespaces.get() {
-            resource = Arc::new(resource.within(namespaces));
+        match self.namespaces.get() {
+            Some(namespaces) => Arc::new(resource.within(namespaces)),
+            None if self.is_permitted_whole => Arc::new(resource.within_permitted()),
+            None => resource,
         }
-        resource
+    }
+
+    /// The permissions of the caller, if the namespaces of the request depend on them.
+    pub(super) fn permitted_caller(&self) -> Option<&Arc<PermittedCaller>> {
+        let depends = self.namespaces.get().is_some_and(FollowedNamespaces::are_permitted);
+        self.permitted.get().filter(|_| depends)
     }
 
     /// Reads the namespaces again after they changed during the request. Returns whether the request may continue with
-    /// them: if the permission to use the View suffices, or if the new namespaces are among the earlier ones, for which
-    /// the permissions of the caller were checked.
+    /// them: if the permission to use the View suffices, or if the permissions of the caller were checked for the new
+    /// namespaces. They are if they are among the earlier ones.
     pub(super) fn follow_changed_namespaces(&mut self) -> bool {
         let Some(earlier) = self.namespaces.take() else { return false };
         let current = self.namespaces.get_or_init(|| earlier.renewed());
-        match self.view.definition().rights {
-            ViewRights::View => true,
-            ViewRights::Caller => {
-                current.set().names.iter().all(|name| earlier.set().names.binary_search(name).is_ok())
+        match (self.view.definition().rights, &current.set().names, &earlier.set().names) {
+            (ViewRights::View, ..) => true,
+            // The caller has the permission in each of them, or in all namespaces.
+            (ViewRights::Caller, names, _) if current.are_permitted() => {
+                names.as_ref().is_none_or(|names| !names.is_empty())
             }
+            (ViewRights::Caller, Some(names), Some(earlier)) => {
+                names.iter().all(|name| earlier.binary_search(name).is_ok())
+            }
+            (ViewRights::Caller, _, None) => true,
+            (ViewRights::Caller, None, Some(_)) => false,
         }
     }
 
-    /// The namespaces in which the caller needs the permission for a resource, unless the request names a namespace
-    /// itself. See the function [`permission_namespaces`].
-    pub(super) fn permission_namespaces(&self, group: &str, resource: &str) -> PermissionNamespaces {
+    /// The namespaces in which the caller needs the permission for a request, unless the request names a namespace
+    /// itself. `about` is the resource of the request. See the function [`permission_namespaces`].
+    pub(super) fn permission_namespaces(
+        &self,
+        access: &AccessControl,
+        identity: &Arc<Identity>,
+        (request, about): (&Attributes, &ResourceAttributes),
+    ) -> PermissionNamespaces {
+        if shows_permitted(&self.view, &self.whole, (request, about)) {
+            let Some(caller) = self.callers.get(access, identity, request) else { return PermissionNamespaces::All };
+            return PermissionNamespaces::AllOrSome(self.permitted.get_or_init(|| caller).clone());
+        }
+        let (group, resource) = (&*about.group, &*about.resource);
         if self.namespaces.get().is_none()
             && let Some(followed) = followed_namespaces(&self.view, &self.whole, group, resource)
         {
@@ -123,13 +167,21 @@ impl ViewRequest {
         permission_namespaces(&self.view, self.namespaces.get(), group, resource)
     }
 
-    /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels, and they are not known
-    /// yet. `whole` is the catalog of the server.
+    /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels or permissions, and they
+    /// are not known yet. `authorized` is the authorized request, and `whole` is the catalog of the server.
     ///
     /// # Errors
-    /// 429 or 503 if the store of Namespaces is not ready, missing, or a partial store.
-    pub(super) async fn require_namespaces(&mut self, info: &RequestInfo, whole: &Catalog) -> Result<(), ApiError> {
+    /// 429 or 503 if the store of Namespaces or RoleBindings is not ready, missing, or a partial store.
+    pub(super) async fn require_namespaces(
+        &mut self,
+        info: &RequestInfo,
+        authorized: Option<&AuthorizedRequest>,
+        whole: &Catalog,
+    ) -> Result<(), ApiError> {
         let Ok(Some(named)) = info.resource() else { return Ok(()) };
+        if *self.view.namespaces(&named.gvr.group, &named.gvr.resource) == ViewNamespaces::Permitted {
+            return self.require_permitted(authorized, whole);
+        }
         let Some(selected) = self.view.selected_namespaces(&named.gvr.group, &named.gvr.resource) else {
             return Ok(());
         };
@@ -145,6 +197,35 @@ impl ViewRequest {
             let shown = states(whole, &named.gvr.group, &named.gvr.resource);
             let followed = FollowedNamespaces::new(selected, (&namespaces.state, &snapshot), shown);
             let _is_first = self.namespaces.set(followed);
+        }
+        Ok(())
+    }
+
+    /// Sets `namespaces` to those in which the caller has the permission, or `is_permitted_whole` if the request needs no
+    /// restriction: if the caller has the permission for the request as it is.
+    ///
+    /// # Errors
+    /// 503 if the store of RoleBindings is missing or a partial store. 429 if the permissions changed meanwhile.
+    fn require_permitted(&mut self, authorized: Option<&AuthorizedRequest>, whole: &Catalog) -> Result<(), ApiError> {
+        if whole.resource(&role_bindings()).is_none() {
+            return Err(ApiError::Unavailable(format!(
+                "the View {} shows the namespaces that the caller may read, and the whole of rolebindings is not cached: \
+                 create the FieldCache rolebindings.rbac.authorization.k8s.io, without a scope",
+                self.view.name()
+            )));
+        }
+        // The permission to use the View is not one for any namespace. `kinds::accept` rejects such a View.
+        if self.view.definition().rights == ViewRights::View {
+            return Ok(());
+        }
+        let is_of_some = authorized.is_some_and(AuthorizedRequest::is_of_some_namespaces);
+        let followed = self.permitted.get().and_then(|caller| FollowedNamespaces::permitted(caller.permitted()));
+        match followed {
+            Some(followed) if is_of_some == followed.set().names.is_some() => {
+                let _is_first = self.namespaces.set(followed);
+            }
+            _ if is_of_some => return Err(NoResponse::NamespacesChanged.into_error()),
+            Some(_) | None => self.is_permitted_whole = true,
         }
         Ok(())
     }
@@ -231,6 +312,20 @@ fn states(whole: &Catalog, group: &str, resource: &str) -> Arc<[Arc<ResourceStat
     whole.stores().filter(is_version).map(|version| version.state.clone()).collect()
 }
 
+/// Whether the View shows the namespaces in which the caller has the permission for a request. This is so for lists and
+/// watches of a served version: a caller can name any other version, and each would need reviews of its own. `about` is
+/// the resource of the request, which names no namespace. `whole` is the catalog of the server.
+pub(super) fn shows_permitted(
+    view: &View,
+    whole: &Catalog,
+    (request, about): (&Attributes, &ResourceAttributes),
+) -> bool {
+    *view.namespaces(&about.group, &about.resource) == ViewNamespaces::Permitted
+        && matches!(&*request.verb, "list" | "watch")
+        && about.subresource.is_empty()
+        && whole.store(&Gvr::new(&*about.group, &*about.version, &*about.resource)).is_some()
+}
+
 /// The namespaces in which a caller needs the permission for a resource of a View, unless the request names a namespace
 /// itself. `followed` are the namespaces that the View selects by labels, if they are known. If they are not known, or
 /// there are none or more than [`MOST_REVIEWED`], the caller needs the permission in all namespaces.
@@ -243,7 +338,9 @@ pub(super) fn permission_namespaces(
     match view.namespaces(group, resource) {
         ViewNamespaces::All => PermissionNamespaces::All,
         ViewNamespaces::Named(names) => PermissionNamespaces::Each(names.clone()),
-        ViewNamespaces::Selected(_) => match followed.map(|followed| &*followed.set().names) {
+        // Requests for which `shows_permitted` returns false.
+        ViewNamespaces::Permitted => PermissionNamespaces::All,
+        ViewNamespaces::Selected(_) => match followed.and_then(|followed| followed.set().names.as_ref()) {
             Some(names) if (1..=MOST_REVIEWED).contains(&names.len()) => {
                 PermissionNamespaces::AllOrEach(names.to_vec())
             }

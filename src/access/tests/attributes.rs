@@ -232,7 +232,7 @@ fn a_view_of_some_namespaces_needs_permission_in_each() {
     };
     let within = |url: &str| -> Vec<String> {
         let request = Arc::new(read("GET", url).unwrap());
-        RequiredPermissions::within(request, |_, resource| namespaces(resource))
+        RequiredPermissions::within(request, |_, about| namespaces(&about.resource))
             .iter()
             .map(|attributes| words(&attributes))
             .collect()

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use tokio::time::{Duration, Instant, advance};
@@ -10,10 +11,12 @@ use tokio::time::{Duration, Instant, advance};
 use super::admission::{access, peer};
 use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known};
-use crate::access::attributes::{Attributes, PermissionNamespaces};
+use crate::access::attributes::{Attributes, PermissionNamespaces, ResourceAttributes};
+use crate::access::authorization::{Authorizer, Decision};
+use crate::access::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
 use crate::access::{
-    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, UnauthenticatedRequest, ViewPermission,
-    ViewScope,
+    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
+    ViewPermission, ViewScope,
 };
 use crate::request::{Query, RequestInfo};
 
@@ -42,9 +45,9 @@ async fn admit(access: &AccessControl, user: &str, path: &str, kind: &str) -> Re
     headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
     let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
     let some = || vec!["a".to_owned(), "b".to_owned()];
-    let everywhere = |_: &str, _: &str| PermissionNamespaces::All;
-    let within = |_: &str, _: &str| PermissionNamespaces::Each(some());
-    let selected = |_: &str, _: &str| PermissionNamespaces::AllOrEach(some());
+    let everywhere = |_: &Arc<Identity>, _: &Attributes, _: &ResourceAttributes| PermissionNamespaces::All;
+    let within = |_: &Arc<Identity>, _: &Attributes, _: &ResourceAttributes| PermissionNamespaces::Each(some());
+    let selected = |_: &Arc<Identity>, _: &Attributes, _: &ResourceAttributes| PermissionNamespaces::AllOrEach(some());
     let permitted_by = match kind {
         "use" => ViewPermission::Use,
         "caller" => ViewPermission::Caller(&everywhere),
@@ -130,4 +133,108 @@ async fn only_ones_own_permissions_make_a_difference() {
             "{kind}"
         );
     }
+}
+
+/// The candidates of every caller, with the review of those in the namespace `a`.
+#[derive(Debug)]
+struct Candidates {
+    identity: Arc<Identity>,
+    permission: Attributes,
+    wholes: std::sync::Mutex<Vec<bool>>,
+}
+
+impl NamespacePermissions for Candidates {
+    fn review(
+        self: Arc<Self>,
+        authorizer: &Arc<Authorizer>,
+        _with_whole: bool,
+    ) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
+        let authorizer = authorizer.clone();
+        Box::pin(async move {
+            let mut attributes = self.permission.clone();
+            attributes.resource.as_mut().unwrap().namespace = "a".to_owned();
+            match authorizer.decide_anew(&self.identity, &attributes).await {
+                Decision::Allowed => Ok(()),
+                Decision::Denied(_) => Err(NoPermittedNamespace::Nowhere),
+                Decision::Unavailable(why) => Err(NoPermittedNamespace::Undecided(why)),
+            }
+        })
+    }
+
+    fn record_whole(&self, is_permitted: bool) {
+        self.wholes.lock().unwrap().push(is_permitted);
+    }
+}
+
+/// The result of a list through a View of the permitted namespaces: the message, or where it is permitted. Also what was
+/// recorded of the permission in all namespaces.
+async fn list_permitted(access: &AccessControl, user: &str, query: &str) -> (String, Vec<bool>) {
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
+    let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
+    let made = std::sync::OnceLock::new();
+    let namespaces = |identity: &Arc<Identity>, request: &Attributes, _: &ResourceAttributes| {
+        let make = || {
+            let (identity, permission) = (identity.clone(), request.of_resource());
+            Arc::new(Candidates { identity, permission, wholes: std::sync::Mutex::default() })
+        };
+        PermissionNamespaces::AllOrSome(made.get_or_init(make).clone())
+    };
+    let peer = peer(&[]);
+    let permitted_by = ViewPermission::Caller(&namespaces);
+    let arrived = UnauthenticatedRequest {
+        peer: Some(&peer),
+        headers: &headers,
+        info: &RequestInfo::read(&Method::GET, "/api/v1/pods", Query::parse(query)),
+        known: None,
+        scope: AuthorizationScope::View(ViewScope { using: &using, permitted_by }),
+    };
+    let answer = match access.authorize(&arrived).await {
+        Ok(authorized) if authorized.is_of_some_namespaces() => "some".to_owned(),
+        Ok(_) => "all".to_owned(),
+        refused => message(refused),
+    };
+    let wholes = made.get().map(|candidates: &Arc<Candidates>| candidates.wholes.lock().unwrap().clone());
+    (answer, wholes.unwrap_or_default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_namespace_is_enough_for_a_view_of_permitted_namespaces() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", ""));
+    let cut = "labelSelector=app%3Dshop";
+    for (user, query, expected, wholes) in [
+        ("reader", "", "all", vec![true]),
+        ("reader", cut, "all", vec![]),
+        ("part", "", "some", vec![false]),
+        ("part", cut, "some", vec![false]),
+        ("both", "", "some", vec![false]),
+    ] {
+        assert_eq!(list_permitted(&access, user, query).await, (expected.to_owned(), wholes), "{user} {query}");
+    }
+    for user in ["nobody", "user"] {
+        for query in ["", cut] {
+            advance(Duration::from_secs(11)).await;
+            let begun = Instant::now();
+            let (refused, wholes) = list_permitted(&access, user, query).await;
+            let took = begun.elapsed();
+            assert_eq!(wholes, [false], "{user}");
+            if user == "user" {
+                assert!(refused.contains("cannot list resource \"pods\""), "{refused}");
+                continue;
+            }
+            advance(Duration::from_secs(11)).await;
+            let begun = Instant::now();
+            let missing = message(admit(&access, user, "/api/v1/pods", "missing").await);
+            assert_eq!((refused, took), (missing, begun.elapsed()), "as for a missing View: {query}");
+        }
+    }
+    // Without a decision, nothing is permitted.
+    reviewer.now(|what, review| match what {
+        "tokenreviews" => cluster(what, review),
+        _ => Says::Nothing("refused"),
+    });
+    advance(Duration::from_secs(11)).await;
+    let (refused, wholes) = list_permitted(&access, "part", "").await;
+    assert_eq!((&*refused, wholes), ("Err(AuthorizerUnavailable)", vec![]));
 }

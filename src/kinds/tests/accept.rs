@@ -209,6 +209,60 @@ fn views_select_namespaces_whose_labels_are_cached() {
 }
 
 #[test]
+fn views_of_permitted_namespaces_need_role_bindings_and_the_permissions_of_callers() {
+    let place = "spec.resources[0].permittedNamespaces".to_owned();
+    let invalid = || Some((SpecErrorReason::InvalidSelector, place.clone()));
+    let rows = [
+        (json!({"resource": "pods", "permittedNamespaces": true}), "Caller", true, None, "cached RoleBindings"),
+        (json!({"resource": "namespaces", "permittedNamespaces": true}), "Caller", true, None, "Namespaces"),
+        (json!({"resource": "pods", "permittedNamespaces": false}), "View", false, None, "no restriction"),
+        (
+            json!({"resource": "pods", "permittedNamespaces": true}),
+            "Caller",
+            false,
+            Some((SpecErrorReason::NotCached, place.clone())),
+            "RoleBindings are not cached",
+        ),
+        (
+            json!({"resource": "pods", "permittedNamespaces": true}),
+            "View",
+            true,
+            invalid(),
+            "not the caller's permissions",
+        ),
+        (
+            json!({"resource": "pods", "permittedNamespaces": true, "namespaces": ["a"]}),
+            "Caller",
+            true,
+            invalid(),
+            "two restrictions of namespaces",
+        ),
+        (
+            json!({"resource": "pods", "permittedNamespaces": true, "namespaceSelector": {}}),
+            "Caller",
+            true,
+            invalid(),
+            "two restrictions of namespaces, too",
+        ),
+        (json!({"resource": "nodes", "permittedNamespaces": true}), "Caller", true, invalid(), "no namespaces"),
+    ];
+    for (shown, authorization, are_cached, expected, why) in rows {
+        let shown_of = |group: &str, resource: &str| match resource {
+            "pods" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
+            "nodes" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Node")),
+            "namespaces" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Namespace")),
+            "rolebindings" if are_cached => CacheLookup::Cached(crate::builtin::extractor(group, "v1", "RoleBinding")),
+            _ => CacheLookup::NotCached,
+        };
+        let spec: ViewSpec =
+            serde_json::from_value(json!({"resources": [shown], "authorization": authorization})).unwrap();
+        let problems = accept::view(&spec, &shown_of);
+        let found = problems.iter().map(|problem| (problem.reason, problem.place.clone())).collect::<Vec<_>>();
+        assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{why}: {problems:?}");
+    }
+}
+
+#[test]
 fn a_view_of_a_resource_that_is_not_there_says_so_and_names_those_that_are() {
     let message = |others: &[&str]| {
         let others: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();

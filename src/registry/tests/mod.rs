@@ -1,5 +1,6 @@
 //! Replacing catalogs, waiting for data, demand.
 
+mod binding_subjects;
 mod consumer;
 mod documents;
 mod memory;

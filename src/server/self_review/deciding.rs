@@ -223,7 +223,8 @@ impl<'a> Decider<'a> {
             return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
         };
         let whole = self.server.registry.catalog();
-        let denied = authorize::denied(access, &authorized.identity, (&self.view, &whole), attributes).await;
+        let served = (&*self.view, &*self.server.permitted_callers, &*whole);
+        let denied = authorize::denied(access, &authorized.identity, served, attributes).await;
         denied.map_err(ApiError::Access)
     }
 
@@ -278,7 +279,7 @@ impl<'a> Decider<'a> {
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    view: Some(ViewRequest::new(self.view.clone(), String::new(), self.server.registry.catalog())),
+                    view: Some(ViewRequest::new(self.view.clone(), String::new(), self.server)),
                     authorized: self.context.authorized.clone(),
                     ..*self.context
                 };

@@ -31,6 +31,7 @@ mod offered;
 mod operators;
 mod options;
 mod pass_through;
+mod permitted;
 mod placement_review;
 mod probes;
 mod protobuf;

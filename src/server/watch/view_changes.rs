@@ -1,10 +1,13 @@
-//! What can change the selection of a watch through a View: its definition, its namespaces, and the caller's Pod. The
-//! events that were sent then do not match what the View shows, so the watch must end.
+//! What can change the selection of a watch through a View: its definition, its namespaces, the permissions of the caller,
+//! and the caller's Pod. The events that were sent then do not match what the View shows, so the watch must end.
 
 use std::sync::Arc;
 
 use tokio::sync::watch as state;
 
+use super::super::context::RequestContext;
+use super::super::permitted_caller::FollowedReviews;
+use super::super::state::ServerState;
 use super::super::view_request::ViewRequest;
 use crate::registry::Resource;
 use crate::registry::followed_pod::FollowedPod;
@@ -19,17 +22,24 @@ pub(super) struct ViewChanges {
     pod: Option<Arc<FollowedPod>>,
     /// The namespaces of the View, if they can change.
     namespaces: Option<WatchedNamespaces>,
+    /// The permissions of the caller, if the namespaces of the View depend on them.
+    reviews: Option<FollowedReviews>,
 }
 
 impl ViewChanges {
-    /// What the selection of a watch of `resource` depends on. `resource` has the restrictions of the View; `view` is
-    /// `None` for a watch without a View.
-    pub(super) fn new(resource: &Resource, view: Option<&ViewRequest>) -> ViewChanges {
+    /// What the selection of a watch of `resource` depends on. `resource` has the restrictions of the View.
+    pub(super) fn new(context: &RequestContext<'_>, server: &ServerState, resource: &Resource) -> ViewChanges {
+        let view = context.view.as_ref();
+        let access = server.settings.access.as_ref();
         let restriction = resource.view_restriction.as_ref();
         ViewChanges {
             view_ended: restriction.map(Restriction::ended),
             pod: view.and_then(|view| view.consumer.as_ref()?.pod.clone()),
             namespaces: restriction.and_then(Restriction::namespaces).map(WatchedNamespaces::new),
+            reviews: view
+                .and_then(ViewRequest::permitted_caller)
+                .zip(access)
+                .map(|(caller, access)| caller.follow(access.authorizer())),
         }
     }
 
@@ -41,8 +51,11 @@ impl ViewChanges {
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && resource.state.departure().is_none() {
             return Some("the View was changed or deleted");
         }
-        if self.namespaces.as_ref().is_some_and(WatchedNamespaces::is_changed) {
-            return Some("the namespaces of the View changed");
+        if let Some(namespaces) = self.namespaces.as_ref().filter(|namespaces| namespaces.is_changed()) {
+            return Some(match namespaces.are_permitted() {
+                true => "the permissions of the caller changed",
+                false => "the namespaces of the View changed",
+            });
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
             Some(pod) if pod.is_without_labels() => Some("the caller's Pod was deleted"),
@@ -66,8 +79,14 @@ impl ViewChanges {
             }
         };
         let namespaces_changed = async {
-            match &self.namespaces {
+            match &mut self.namespaces {
                 Some(namespaces) => namespaces.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let reviewed = async {
+            match &mut self.reviews {
+                Some(reviews) => reviews.reviewed().await,
                 None => std::future::pending().await,
             }
         };
@@ -75,6 +94,7 @@ impl ViewChanges {
             () = view_ended => {}
             () = pod_changed => {}
             () = namespaces_changed => {}
+            () = reviewed => {}
         }
     }
 }

@@ -19,6 +19,10 @@ pub fn find(group: &str, kind: &str) -> Option<&'static BuiltinKind> {
 /// metadata.namespace.
 pub fn extractor(group: &str, version: &str, kind: &str) -> Extractor {
     let extractor = Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version);
+    let extractor = match (group, kind) {
+        ("rbac.authorization.k8s.io", "RoleBinding") => extractor.with_subjects(),
+        _ => extractor,
+    };
     let name = || BuiltInName { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
     match super::served::find(group, version, kind) {
         Some(_) => extractor.with_schema(ObjectSchema::BuiltIn(Arc::new(name()))),

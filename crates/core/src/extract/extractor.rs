@@ -50,8 +50,9 @@ struct Whole {
     trie: Trie,
 }
 
-/// The maximum number of fields of an extractor: a [`FieldIndex`] has 16 bits.
-const MAX_FIELDS: usize = 1 << 15;
+/// The maximum number of fields of an extractor: a [`FieldIndex`] has 16 bits. [`FieldIndex::SUBJECTS`] comes after
+/// them.
+const MAX_FIELDS: usize = FieldIndex::SUBJECTS.0 as usize;
 
 /// The maximum number of trie nodes that the fields of a FieldCache add, and of steps that their paths have together.
 /// Each version of each resource has such a trie, and authors of FieldCaches decide how large it is.
@@ -92,6 +93,8 @@ struct Reading {
     labels: usize,
     /// The number of the path to the uids in metadata.ownerReferences.
     owners: usize,
+    /// The number of the path to the names of the subjects; only for RoleBindings.
+    subjects: Option<usize>,
     /// The numbers of the paths to kind and apiVersion if records omit these two; `None`: records keep them.
     type_meta: Option<(usize, usize)>,
 }
@@ -125,8 +128,20 @@ impl Reading {
         let type_meta = is_built_in.then(|| (path(&["kind"]), path(&["apiVersion"])));
         let key = |name: &str| PathStep::Key(name.to_owned());
         let owners = paths.insert(&[key("metadata"), key("ownerReferences"), PathStep::Any, key("uid")]);
-        let sources = Vec::new();
-        Reading { sources, metadata, name, namespace, resource_version, uid, labels, owners, type_meta, paths }
+        let (sources, subjects) = (Vec::new(), None);
+        Reading {
+            sources,
+            metadata,
+            name,
+            namespace,
+            resource_version,
+            uid,
+            labels,
+            owners,
+            subjects,
+            type_meta,
+            paths,
+        }
     }
 }
 
@@ -195,6 +210,18 @@ impl Extractor {
             }
         }
         Extractor::from_parts(labels, fields, reading)
+    }
+
+    /// The extractor, without fields of a FieldCache, that also extracts the names of the subjects of RoleBindings, as
+    /// [`FieldIndex::SUBJECTS`].
+    #[must_use]
+    pub fn with_subjects(&self) -> Extractor {
+        let Whole { labels, fields, reading, .. } = &*self.whole;
+        let mut reading = reading.clone();
+        let key = |name: &str| PathStep::Key(name.to_owned());
+        reading.subjects = Some(reading.paths.insert(&[key("subjects"), PathStep::Any, key("name")]));
+        let schema = self.schema.clone();
+        Extractor { schema, ..Extractor::from_parts(labels.clone(), fields.clone(), reading) }
     }
 
     /// An extractor of these fields, with the paths of `reading` compiled into a trie.
@@ -430,6 +457,15 @@ impl Extractor {
                 }
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
+        }
+        if let Some(path) = reading.subjects {
+            // A name has at most its own length in memory, so an object bounds its names.
+            if found.has_too_many {
+                unknown.push(FieldIndex::SUBJECTS);
+            } else {
+                let names = distinct_values(&bytes, found.values(path), shift)?;
+                names.iter().for_each(|name| texts.push_value(FieldIndex::SUBJECTS, name));
+            }
         }
         // The record lists unknown fields after all values.
         unknown.into_iter().for_each(|field| texts.push_unknown(field));

@@ -11,6 +11,7 @@ mod owners;
 mod path;
 mod properties;
 mod prune;
+mod subjects;
 mod upstream;
 mod validation;
 mod value;

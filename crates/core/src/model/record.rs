@@ -16,8 +16,13 @@ use super::{Key, OwnerHashes, Version};
 pub struct FieldIndex(pub u16);
 
 impl FieldIndex {
-    /// This bit marks an entry for unknown values. An extractor has fewer fields than this number.
+    /// This bit marks an entry for unknown values. An extractor has fewer fields than this number,
+    /// without [`FieldIndex::SUBJECTS`].
     const UNKNOWN: u16 = 1 << 15;
+
+    /// The names of the subjects of a RoleBinding. The field is in no extractor's list, so selectors of requests cannot
+    /// use it.
+    pub const SUBJECTS: FieldIndex = FieldIndex(FieldIndex::UNKNOWN - 1);
 
     /// The entry for a field whose values are unknown.
     #[must_use]

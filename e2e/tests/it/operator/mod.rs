@@ -12,6 +12,7 @@ mod less;
 mod memory;
 mod messages;
 mod namespaces;
+mod permitted;
 mod placement;
 mod readiness;
 mod replicas;

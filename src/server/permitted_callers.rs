@@ -1,0 +1,197 @@
+//! Keeps the callers whose permitted namespaces are known, bounded in number and bytes.
+//!
+//! When there are too many, the tenant with the most callers loses the one that was used least recently: a tenant that
+//! can create users or tokens does not remove those of others. A caller that is in use by a watch lives on, but its next
+//! request begins anew.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::permitted_caller::PermittedCaller;
+use crate::access::attributes::Attributes;
+use crate::access::single_flight::CacheKey;
+use crate::access::{AccessControl, Identity};
+use crate::model::user_name;
+use crate::registry::Registry;
+use crate::registry::view_namespaces::PermittedSince;
+
+/// The maximum number of callers, counted for each resource.
+const MOST: usize = 8_192;
+
+/// The maximum number of bytes of all callers together.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The callers, by their permission to list a resource.
+pub(super) struct PermittedCallers {
+    registry: Arc<Registry>,
+    table: Mutex<Table>,
+}
+
+/// The callers of a table of bounded size.
+#[derive(Default)]
+struct Table {
+    entries: HashMap<CacheKey, Entry>,
+    /// The keys of each tenant, by the number of their last use.
+    tenants: HashMap<String, BTreeMap<u64, CacheKey>>,
+    /// The number of uses so far.
+    uses: u64,
+    /// Bytes of all callers when they were used last.
+    bytes: usize,
+}
+
+/// A caller and a resource.
+#[derive(Default)]
+struct Entry {
+    /// The name of the user.
+    user: String,
+    /// By the verb of the permission.
+    callers: BTreeMap<String, Arc<PermittedCaller>>,
+    /// The version since which the namespaces are shown, with all verbs.
+    since: PermittedSince,
+    /// The number of its last use.
+    used: u64,
+    /// The bytes of the callers at that time.
+    bytes: usize,
+}
+
+impl PermittedCallers {
+    /// No callers yet.
+    pub(super) fn new(registry: Arc<Registry>) -> PermittedCallers {
+        PermittedCallers { registry, table: Mutex::default() }
+    }
+
+    /// The caller with its permission for the verb and the resource of `request`. `None` if every request of the caller
+    /// is allowed without a review.
+    pub(super) fn get(
+        &self,
+        access: &AccessControl,
+        identity: &Arc<Identity>,
+        request: &Attributes,
+    ) -> Option<Arc<PermittedCaller>> {
+        let permission = request.of_resource();
+        let listing = Attributes { verb: "list".to_owned(), ..permission.clone() };
+        let key = access.authorizer().key(identity, &listing)?;
+        // The hash is as good as a random number.
+        let sooner = 0.2 * f64::from(key[0]) / 256.0;
+        let verb = permission.verb.clone();
+        let make = |since| PermittedCaller::new(self.registry.clone(), identity.clone(), permission, since, sooner);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let caller = table.get(key, (&identity.user, &verb), make);
+        table.evict(MOST, MOST_BYTES);
+        Some(caller)
+    }
+}
+
+impl Table {
+    /// The caller of this key, user and verb, or the one that `make` creates. It is the one that was used last.
+    fn get(
+        &mut self,
+        key: CacheKey,
+        (user, verb): (&str, &str),
+        make: impl FnOnce(PermittedSince) -> PermittedCaller,
+    ) -> Arc<PermittedCaller> {
+        let mut entry = self.remove(&key).unwrap_or_else(|| Entry { user: user.to_owned(), ..Entry::default() });
+        let since = entry.since.clone();
+        let caller = entry.callers.entry(verb.to_owned()).or_insert_with(|| Arc::new(make(since))).clone();
+        self.uses += 1;
+        entry.used = self.uses;
+        entry.bytes = entry.callers.values().map(|caller| caller.held_bytes()).sum();
+        self.bytes += entry.bytes;
+        self.tenants.entry(user_name::tenant(user).to_owned()).or_default().insert(entry.used, key);
+        self.entries.insert(key, entry);
+        caller
+    }
+
+    /// Removes callers while there are more than `most`, or more than `most_bytes`; not the last one.
+    fn evict(&mut self, most: usize, most_bytes: usize) {
+        while self.entries.len() > 1 && (self.entries.len() > most || self.bytes > most_bytes) {
+            // Of equal tenants, the one whose caller was used least recently.
+            let oldest = |keys: &BTreeMap<u64, CacheKey>| Reverse(keys.first_key_value().map(|(used, _)| *used));
+            let largest = self.tenants.values().max_by_key(|keys| (keys.len(), oldest(keys)));
+            let Some(oldest) = largest.and_then(|keys| keys.first_key_value()).map(|(_, key)| *key) else { return };
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, key: &CacheKey) -> Option<Entry> {
+        let entry = self.entries.remove(key)?;
+        self.bytes -= entry.bytes;
+        let tenant = user_name::tenant(&entry.user);
+        if let Some(keys) = self.tenants.get_mut(tenant) {
+            keys.remove(&entry.used);
+            if keys.is_empty() {
+                self.tenants.remove(tenant);
+            }
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::attributes::ResourceAttributes;
+    use crate::model::Gvr;
+    use crate::registry::{Catalog, VersionInfo};
+
+    fn caller(user: &str) -> PermittedCaller {
+        let version = VersionInfo { body: serde_json::json!({}) };
+        let registry = Arc::new(Registry::new(Catalog::new(Vec::new(), [], version)));
+        let identity = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
+        PermittedCaller::new(
+            registry,
+            identity,
+            Attributes::listing(&Gvr::new("", "v1", "pods")),
+            PermittedSince::default(),
+            0.0,
+        )
+    }
+
+    /// The users in a table, in the order of their keys.
+    fn users(table: &Table) -> Vec<String> {
+        let mut entries: Vec<_> = table.entries.iter().collect();
+        entries.sort_unstable_by_key(|(key, _)| **key);
+        entries.into_iter().map(|(_, entry)| entry.user.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_tenant_with_the_most_callers_loses_the_oldest() {
+        let mut table = Table::default();
+        let robot = |number: u8| format!("system:serviceaccount:ns:robot-{number}");
+        let get = |table: &mut Table, number: u8, user: &str| table.get([number; 32], (user, "list"), |_| caller(user));
+        let kept = get(&mut table, 0, "jane");
+        for number in 1..=4 {
+            get(&mut table, number, &robot(number));
+            table.evict(4, usize::MAX);
+        }
+        assert_eq!(users(&table), ["jane".to_owned(), robot(2), robot(3), robot(4)]);
+        get(&mut table, 2, &robot(2));
+        get(&mut table, 5, "bob");
+        table.evict(4, usize::MAX);
+        assert_eq!(users(&table), ["jane".to_owned(), robot(2), robot(4), "bob".to_owned()], "used last: 4, then 2");
+        assert!(Arc::ptr_eq(&kept, &get(&mut table, 0, "jane")));
+        let bytes: usize = kept.held_bytes() + table.entries.values().map(|entry| entry.bytes).sum::<usize>();
+        table.get([0; 32], ("jane", "watch"), |_| caller("jane"));
+        assert_eq!((table.bytes, table.entries.len()), (bytes, 4), "another verb");
+        table.evict(usize::MAX, bytes - 1);
+        assert_eq!(users(&table), ["jane".to_owned(), robot(2), "bob".to_owned()]);
+        table.evict(usize::MAX, 0);
+        assert_eq!(users(&table), ["jane"], "the last one is in use");
+        assert_eq!((table.tenants.len(), table.entries.len()), (1, 1));
+    }
+
+    #[test]
+    fn selectors_and_names_of_a_request_make_no_other_permission() {
+        let request = |name: &str, namespace: &str| {
+            let about = ResourceAttributes {
+                resource: "pods".to_owned(),
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                ..ResourceAttributes::default()
+            };
+            Attributes { verb: "list".to_owned(), path: format!("/{name}"), resource: Some(about) }.of_resource()
+        };
+        assert_eq!(request("a", "b"), request("", ""));
+    }
+}
