@@ -180,6 +180,9 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR
 }
 
+/// The number of namespaces up to which the permission of a request in each of them includes its selectors.
+const MOST_WITH_SELECTORS: usize = 8;
+
 /// Where a request through a View needs its permission, if it names no namespace itself.
 #[derive(Clone, Debug, Default)]
 pub enum PermissionNamespaces {
@@ -252,10 +255,17 @@ impl RequiredPermissions {
         };
         let is_itself = namespaces.is_empty() && self.some().is_none();
         let itself = is_itself.then(|| Cow::Borrowed(&*self.request));
-        let within = |namespace: &String| {
+        // Each request could have another selector, and so another cached decision for each namespace. With many
+        // namespaces, the permission without selectors is needed, so that requests share the decisions.
+        let has_many = namespaces.len() > MOST_WITH_SELECTORS;
+        let within = move |namespace: &String| {
             let mut request = (*self.request).clone();
             if let Some(about) = &mut request.resource {
                 about.namespace.clone_from(namespace);
+                if has_many {
+                    (about.fields, about.labels) = (Vec::new(), Vec::new());
+                    about.name.clear();
+                }
             }
             Cow::Owned(request)
         };

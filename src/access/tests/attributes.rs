@@ -228,6 +228,8 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
 fn a_view_of_some_namespaces_needs_permission_in_each() {
     let namespaces = |resource: &str| match resource {
         "pods" => PermissionNamespaces::Each(vec!["a".to_owned(), "b".to_owned()]),
+        "secrets" => PermissionNamespaces::AllOrEach((1..=8).map(|number| format!("n{number}")).collect()),
+        "configmaps" => PermissionNamespaces::AllOrEach((1..=9).map(|number| format!("n{number}")).collect()),
         _ => PermissionNamespaces::All,
     };
     let within = |url: &str| -> Vec<String> {
@@ -238,6 +240,12 @@ fn a_view_of_some_namespaces_needs_permission_in_each() {
             .collect()
     };
     assert_eq!(within("/api/v1/pods?labelSelector=x"), ["list - v1 pods a - - x", "list - v1 pods b - - x"]);
+    // Decisions are cached by the whole request, and with many namespaces each selector would need many reviews.
+    for (resource, count, rest) in [("secrets", 8, "x - x"), ("configmaps", 9, "- - -")] {
+        let reviewed = within(&format!("/api/v1/{resource}?labelSelector=x&fieldSelector=metadata.name%3Dx"));
+        let rest = rest.replace("x - x", "x metadata.name=x x");
+        assert_eq!((reviewed.len(), &reviewed[1]), (count, &format!("list - v1 {resource} n2 {rest}")));
+    }
     assert_eq!(within("/api/v1/namespaces/c/pods"), ["list - v1 pods c - - -"], "the request names one");
     assert_eq!(within("/api/v1/services"), ["list - v1 services - - - -"], "the View does not restrict them");
 }
