@@ -26,8 +26,13 @@ use crate::registry::upstream::Upstream;
 /// How long a review may take, including retries.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
+/// The maximum number of tries of a review, including the first, after error responses.
 const TRIES: u32 = 5;
+
+/// The pause before the second try.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The factor by which each pause is longer than the one before.
 const PAUSE_GROWS_BY: f64 = 1.5;
 
 /// Reviews in progress at a time. Further ones wait, within their time; upstream permits 200 in a second.

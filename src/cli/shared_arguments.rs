@@ -64,7 +64,8 @@ pub struct LogArguments {
     /// The log level; debug logs each request, with the id in the Audit-Id header of its response
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevelArgument,
-    /// A filter for log lines in the syntax of tracing, instead of a level
+    /// Log levels by module instead of --log-level, such as info,fieldcache=debug (directives of tracing-subscriber's
+    /// EnvFilter, as in RUST_LOG)
     #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
     pub log: Option<String>,
     /// The format of log lines

@@ -113,7 +113,10 @@ pub fn field_requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
 pub fn versions(spec: &FieldCacheSpec, cached: &[String], served: &[&str]) -> (Vec<String>, Vec<SpecError>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
-        let message = format!("the API server serves no resource {name} that can be listed and watched");
+        let message = format!(
+            "the API server serves no resource {name} that can be listed and watched; correct spec.group and \
+             spec.resource, or add its CustomResourceDefinition"
+        );
         return (Vec::new(), vec![problem("spec.resource", SpecErrorReason::ResourceNotFound, message)]);
     };
     if spec.versions.is_empty() {

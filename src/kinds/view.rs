@@ -148,14 +148,14 @@ pub struct ViewResource {
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
     pub namespaces: Vec<String>,
     /// Show only objects in namespaces with these labels. This requires a FieldCache of namespaces without a scope.
-    /// Must not be set together with namespaces. Absent or empty: no restriction.
+    /// Must not be set together with namespaces or permittedNamespaces. Absent or empty: no restriction.
     ///
     /// When a namespace starts or stops to match, the watches of the View end with 410 (Expired), and clients list
     /// again.
     ///
     /// With authorization Caller, a read of all namespaces requires the permission in all namespaces of the cluster, or
-    /// in each namespace that matches. If more than 256 namespaces match, it requires the permission in all namespaces
-    /// of the cluster.
+    /// in each namespace that matches. If no namespace matches, or more than 256, it requires the permission in all
+    /// namespaces of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelectorSpec>,
     /// Show only objects of namespaces in which the caller has the permission to list the resource; for a watch, to

@@ -236,7 +236,9 @@ impl Catalog {
             Some(LoadState::SourceError { message, .. }) => Readiness::Unavailable(message),
             Some(LoadState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
             Some(LoadState::Loading(progress)) => Readiness::NotReady(progress),
-            Some(LoadState::Idle | LoadState::Gone(_)) | None => Readiness::NotReady("about to be read".to_owned()),
+            Some(LoadState::Idle | LoadState::Gone(_)) | None => {
+                Readiness::NotReady("about to be read, or no longer served".to_owned())
+            }
         }
     }
 

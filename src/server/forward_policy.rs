@@ -148,6 +148,7 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     let Some(subresource) = &address.subresource else { return Ok(()) };
     // Below `proxy` comes the path of the workload.
     let first = subresource.split('/').next().unwrap_or_default();
+    // kube-apiserver distinguishes case. A proxy on the way may not, so the comparison ignores case.
     match WORKLOAD_SUBRESOURCES.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
         None => Ok(()),
         Some(&"proxy") => Err(ApiError::Forbidden(format!(

@@ -65,14 +65,15 @@ struct Holder {
 }
 
 impl<'a> Write<'a> {
-    /// Collects what must be known of a write before it is forwarded. `None` for a request that changes nothing: a read
-    /// or a dry run.
+    /// Collects what must be known of a write before it is forwarded. `None` for a request that changes nothing: a
+    /// read, a dry run, or a method without a verb, such as OPTIONS.
     pub(super) fn begin(
         server: &ServerState,
         context: &RequestContext<'a>,
         address: &'a ResourcePath,
     ) -> Option<Write<'a>> {
         let is_dry = context.info.query.get("dryRun").is_some_and(|text| !text.is_empty());
+        // GET and HEAD have no write verb. A method that Kubernetes does not know has an empty one.
         if is_dry || write_verb(&context.info.method, address).is_none_or(str::is_empty) {
             return None;
         }

@@ -168,7 +168,8 @@ impl ViewRequest {
     }
 
     /// Sets `namespaces` if the View selects the namespaces of the requested resource by labels or permissions, and they
-    /// are not known yet. `authorized` is the authorized request, and `whole` is the catalog of the server.
+    /// are not known yet. `authorized` is the authorized request, and `whole` is the current catalog, which may be
+    /// newer than `self.whole`.
     ///
     /// # Errors
     /// 429 or 503 if the store of Namespaces or RoleBindings is not ready, missing, or a partial store.
@@ -194,6 +195,7 @@ impl ViewRequest {
                 ))
             })?;
             let snapshot = read::snapshot(&namespaces.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
+            // The stores of all versions, whose lists show the selection.
             let shown = states(whole, &named.gvr.group, &named.gvr.resource);
             let followed = FollowedNamespaces::new(selected, (&namespaces.state, &snapshot), shown);
             let _is_first = self.namespaces.set(followed);

@@ -70,7 +70,7 @@ pub struct Discovered {
 /// What a cluster serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovery {
-    /// Groups in the cluster's order.
+    /// Groups in the cluster's order. They do not have the stale versions, except those whose resources are known.
     pub groups: Vec<ApiGroup>,
     /// Resources that can be listed and watched.
     pub resources: Vec<Discovered>,

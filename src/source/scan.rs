@@ -198,7 +198,7 @@ impl Scan<'_> {
             return Ok(());
         }
         if facts.len() > MAX_FILE {
-            self.add_problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
+            self.add_problem(relative, too_large());
             return Ok(());
         }
         let stamp = Stamp::from_metadata(&facts);
@@ -206,7 +206,7 @@ impl Scan<'_> {
             Some((known, file)) if *known == stamp => file.clone(),
             _ => {
                 let Some(bytes) = read_bounded(path)? else {
-                    self.add_problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
+                    self.add_problem(relative, too_large());
                     return Ok(());
                 };
                 File { bytes: Arc::from(bytes), modified: facts.mtime() }
@@ -224,6 +224,11 @@ impl Scan<'_> {
     fn add_problem(&mut self, file: &str, cause: String) {
         self.problems.push(FolderProblem { file: file.to_owned(), line: 1, cause });
     }
+}
+
+/// The problem of a file that has more than [`MAX_FILE`] bytes.
+fn too_large() -> String {
+    format!("larger than {} MiB, so it is not read: split the file", MAX_FILE >> 20)
 }
 
 /// The bytes of a file; `None` if there are more than [`MAX_FILE`]. The length in its metadata is not used. It is 0 for

@@ -189,7 +189,8 @@ const MAX_NAME_BYTES: usize = 64 << 10;
 /// The version is `None` if it is not a number.
 ///
 /// # Errors
-/// [`FrameError`] when the item has no name, or one that is longer than those of any API server.
+/// [`FrameError`] when the item is invalid JSON or has no name, or when its name, namespace or resourceVersion is
+/// longer than 64 KiB. That is longer than those of any API server.
 pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     let (mut namespace, mut name, mut version) = (None, None, None);
     for_each_member(item, |key, cursor| {

@@ -295,9 +295,13 @@ where
     type Item = Bytes;
 
     /// Fills a chunk until it has [`CHUNK`] bytes, the work of a turn was done ([`WorkMeter`]), or the next object needs
-    /// a long turn. A chunk that is not full is kept for the next call, and an empty one is returned to end the turn.
-    /// `None` at the end.
+    /// a long turn. `None` at the end.
+    ///
+    /// If a turn ends between two items, a chunk that is not full is kept for the next call, and an empty one is
+    /// returned. If it ends within an item, the chunk is returned as it is: it contains only bytes of the envelope and
+    /// of objects that are shown.
     fn next(&mut self) -> Option<Bytes> {
+        // Only the head of a list can be longer than a chunk.
         if self.pending.len() > CHUNK {
             return Some(self.pending.drain(..CHUNK).collect());
         }

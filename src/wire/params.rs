@@ -90,10 +90,13 @@ const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 pub fn check_forwarded(query: &Query) -> Result<(), ApiError> {
     match OWN.iter().find(|parameter| query.get(parameter).is_some()) {
         None => Ok(()),
-        Some(parameter) => Err(ApiError::BadRequest(format!(
-            "the query parameter {parameter} is only supported for resources that fieldcache caches, but this request \
-             is forwarded to the API server: remove it"
-        ))),
+        Some(parameter) => {
+            let supported = if *parameter == "celSelector" { "lists and watches" } else { "lists" };
+            Err(ApiError::BadRequest(format!(
+                "the query parameter {parameter} is only supported in {supported} that fieldcache answers from its \
+                 store, but this request is forwarded to the API server: remove it"
+            )))
+        }
     }
 }
 

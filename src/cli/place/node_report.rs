@@ -124,8 +124,8 @@ fn rejections(report: &NodeReport, text: &mut String) {
             let _ = writeln!(text, "     at {}", term.field_path);
         }
         let help = match &*rejection.kind {
-            // Else it is UnschedulableAndUnresolvable.
             "Unschedulable" => "evicting Pods could help",
+            // UnschedulableAndUnresolvable.
             _ => "evicting Pods does not help",
         };
         let _ = writeln!(text, "     {} ({}; {help})", rejection.message, rejection.reason);

@@ -22,8 +22,9 @@ fn versions_are_those_that_are_served() {
     let kept = |version: &str| vec![version.to_owned()];
     assert_eq!(versions(json!([]), &["v2", "v1"]), (kept("v2"), vec![]), "the preferred one");
     assert_eq!(versions(json!(["v1"]), &["v2", "v1"]), (kept("v1"), vec![]), "one that is named");
-    let none = "spec.resource: the API server serves no resource x.g that can be listed and watched".to_owned();
-    assert_eq!(versions(json!([]), &[]), (vec![], vec![("ResourceNotFound", none)]), "no resource");
+    let none = "spec.resource: the API server serves no resource x.g that can be listed and watched; \
+        correct spec.group and spec.resource, or add its CustomResourceDefinition";
+    assert_eq!(versions(json!([]), &[]), (vec![], vec![("ResourceNotFound", none.to_owned())]), "no resource");
     let gone = "spec.versions[1]: x.g is not served in v3; its versions are v2, v1".to_owned();
     let expected = (kept("v1"), vec![("VersionNotServed", gone)]);
     assert_eq!(versions(json!(["v1", "v3"]), &["v2", "v1"]), expected, "the others do without it");

@@ -239,8 +239,8 @@ async fn requests_for_facets_are_not_forwarded() {
     ] {
         let answer = get_facets(&fixture, path).await;
         let message = format!(
-            "the query parameter {parameter} is only supported for resources that fieldcache caches, but this request \
-             is forwarded to the API server: remove it"
+            "the query parameter {parameter} is only supported in lists that fieldcache answers from its store, but \
+             this request is forwarded to the API server: remove it"
         );
         assert_eq!((answer.code.as_u16(), answer.message()), (400, message), "{why}");
     }

@@ -236,7 +236,7 @@ async fn sorted_lists_are_not_forwarded() {
     for path in ["/apis/stable.example.com/v1/socks?sortBy=spec.color", &format!("{SHIRTS}/a?sortBy=metadata.name")] {
         let answer = fixture.get(path).await;
         assert_eq!(answer.code.as_u16(), 400, "{path}");
-        assert!(answer.message().starts_with("the query parameter sortBy is only supported for resources"), "{path}");
+        assert!(answer.message().starts_with("the query parameter sortBy is only supported in lists"), "{path}");
     }
     assert!(behind.lines().is_empty(), "{:?}", behind.lines());
     // The store lags behind the source.

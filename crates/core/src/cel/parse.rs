@@ -211,6 +211,7 @@ impl Parser<'_> {
                 chain.range = start..end;
                 return Ok(left);
             }
+            // A new node. If it has too many levels, `push` returns the error.
             _ => {}
         }
         let expr = match operator {

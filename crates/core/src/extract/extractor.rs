@@ -403,7 +403,8 @@ impl Extractor {
 
     /// Builds the record of the object in `bytes`. The spans in `found` are positions in longer bytes, of which the
     /// first `shift` have been removed. A field of a FieldCache becomes unknown in the record if its values are too
-    /// many. The same applies if they exceed [`MOST_VALUE_BYTES`], together with those of the fields before it.
+    /// many. The same applies if they exceed [`MOST_VALUE_BYTES`], together with those of the earlier fields that are
+    /// known.
     fn record(&self, bytes: Bytes, found: &FoundSpans, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         let span = |path: usize| {
@@ -433,6 +434,8 @@ impl Extractor {
         let mut room = MOST_VALUE_BYTES;
         for ((index, source), field) in (0..).zip(&reading.sources).zip(&self.whole.fields) {
             if field.origin == Origin::FieldCache {
+                // A path has a value either in `spans` or, if it can lead to several, in `values`. The other one
+                // is empty.
                 let single = source.paths.iter().map(|path| found.spans[*path]);
                 let spans = single.chain(source.paths.iter().flat_map(|path| found.values(*path)));
                 let bytes = spans.map(|span| span.end - span.start).sum();
@@ -459,7 +462,8 @@ impl Extractor {
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
         if let Some(path) = reading.subjects {
-            // A name has at most its own length in memory, so an object bounds its names.
+            // Without the limit on the values of FieldCaches: only one path leads to these names, so together they are
+            // not longer than the object.
             if found.has_too_many {
                 unknown.push(FieldIndex::SUBJECTS);
             } else {

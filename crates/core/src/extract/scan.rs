@@ -49,7 +49,8 @@ impl Replaced {
     fn remove_from(self, many: &mut Vec<(usize, Span)>) {
         let mut sorted = self.0;
         sorted.values_mut().for_each(|spans| spans.sort_unstable_by_key(|span| span.start));
-        // For the current path: its spans that begin later, and the greatest end of those that have begun.
+        // For the current path: the greatest end of its spans that begin at or before the current value. `waiting` is
+        // the first span that begins after the value, and `later` has the spans after `waiting`.
         let (mut path, mut later, mut end) = (usize::MAX, [].iter(), 0);
         let mut waiting: Option<Span> = None;
         many.retain(|(of, span)| {

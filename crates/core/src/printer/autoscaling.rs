@@ -23,10 +23,12 @@ use super::time::{Moment, age};
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
+/// The row of a HorizontalPodAutoscaler of v1 or v2.
 fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let target = spec.at("scaleTargetRef");
     let annotations = object.at("metadata").at("annotations");
+    // Whether the object has the form of v1.
     let is_old = is_set(spec.at("targetCPUUtilizationPercentage"))
         || is_set(annotations.at(METRICS))
         || is_set(annotations.at(CURRENT_METRICS));

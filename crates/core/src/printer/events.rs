@@ -37,7 +37,7 @@ fn core_events(event: Json<'_>, now: Moment) -> PrintedRow {
 }
 
 /// The row of an Event of events.k8s.io/v1.
-fn new_events(event: Json<'_>, now: Moment) -> PrintedRow {
+fn events_k8s_io(event: Json<'_>, now: Moment) -> PrintedRow {
     let names = Names {
         first: "deprecatedFirstTimestamp",
         last: "deprecatedLastTimestamp",
@@ -116,4 +116,4 @@ const COLUMNS: &[Column] = &[
 pub const CORE_EVENT: Printer = Printer { columns: COLUMNS, print: core_events, order: None };
 
 /// Prints Event of events.k8s.io.
-pub const EVENT: Printer = Printer { columns: COLUMNS, print: new_events, order: None };
+pub const EVENT: Printer = Printer { columns: COLUMNS, print: events_k8s_io, order: None };

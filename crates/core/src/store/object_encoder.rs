@@ -89,6 +89,7 @@ impl ObjectEncoder {
         self.plain += object.length() as u64;
         // The shift has a bound so that it cannot overflow: 64 GiB.
         let is_due = self.plain >= TRAIN_ABOVE << self.attempts.min(16);
+        // `count` comes first: it must also run while training is not due, because it measures the window.
         let should_train = if self.dictionary.is_some() { self.ratio.count(&object) && is_due } else { is_due };
         (object, should_train)
     }

@@ -392,7 +392,7 @@ impl SubscriptionIndex {
         if stored.takes_unknown {
             self.unknown.insert(id);
         }
-        self.change_lists(&stored, |subscribers| subscribers.insert(id));
+        self.change_entries(&stored, |subscribers| subscribers.insert(id));
         stored
     }
 
@@ -401,7 +401,7 @@ impl SubscriptionIndex {
         if stored.takes_unknown {
             self.unknown.remove(id);
         }
-        self.change_lists(stored, |subscribers| subscribers.remove(id));
+        self.change_entries(stored, |subscribers| subscribers.remove(id));
         self.sweep(stored);
     }
 
@@ -439,7 +439,7 @@ impl SubscriptionIndex {
     }
 
     /// Applies `change` to each entry in which a subscription is stored. Creates missing entries.
-    fn change_lists(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
+    fn change_entries(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
         let by_hash = match stored.map {
             Map::Nowhere => return,
             Map::Rest => return change(&mut self.rest),
