@@ -244,14 +244,14 @@ fn field_caches() -> Vec<Row> {
             json!({"resource": "pods", "scope": {"fieldSelector": {"matchExpressions": [{"key": "spec.nodeName", "operator": "In", "values": ["n1", "n2"]}]}}}),
             &[
                 "spec.scope.fieldSelector",
-                "the API server selects the objects of a scope, and supports only In and NotIn with exactly one value",
+                "the API server selects the objects of a scope, and supports only In and NotIn, each with exactly one value",
             ],
         ),
         field_cache(
             "a scope by existence",
             "pods",
             json!({"resource": "pods", "scope": {"fieldSelector": {"matchExpressions": [{"key": "spec.nodeName", "operator": "Exists"}]}}}),
-            &["supports only In and NotIn with exactly one value"],
+            &["supports only In and NotIn, each with exactly one value"],
         ),
         field_cache(
             "a label requirement without values",
