@@ -365,7 +365,7 @@ impl AccessControl {
         (namespaces, request): (&Arc<dyn NamespacePermissions>, &Attributes),
     ) -> Result<WherePermitted, AccessError> {
         let whole = pin!(self.authorizer.decide(identity, request));
-        let some = namespaces.clone().review(&self.authorizer, false);
+        let some = namespaces.clone().review(false);
         // The reviews of single namespaces end as soon as they are not needed.
         let (whole, some) = match select(whole, some).await {
             Either::Left((Decision::Denied(reason), some)) => (Decision::Denied(reason), some.await),

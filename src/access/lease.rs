@@ -109,7 +109,6 @@ enum Check {
     },
     /// The permission in some namespaces. A change of these namespaces ends the response by other means.
     Namespaces {
-        authorizer: Arc<Authorizer>,
         namespaces: Arc<dyn NamespacePermissions>,
         flow: ReviewFlow,
     },
@@ -211,8 +210,7 @@ impl Leases {
     ) -> AuthorizationLease {
         let permissions = decided.iter().filter_map(|attributes| self.permission(identity, &attributes));
         let some = decided.some().map(|(namespaces, _)| {
-            let (authorizer, namespaces) = (self.authorizer.clone(), namespaces.clone());
-            let check = Check::Namespaces { authorizer, namespaces, flow: ReviewFlow::user(&identity.user) };
+            let check = Check::Namespaces { namespaces: namespaces.clone(), flow: ReviewFlow::user(&identity.user) };
             Arc::new(Lease::new(self, check, &[0; 32], None))
         });
         AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).chain(some).collect())
@@ -438,8 +436,7 @@ impl Check {
                 Decision::Denied(_) => Checked::Invalid,
                 Decision::Unavailable(_) => Checked::Unknown,
             },
-            Check::Namespaces { authorizer, namespaces, .. } => match namespaces.clone().review(authorizer, true).await
-            {
+            Check::Namespaces { namespaces, .. } => match namespaces.clone().review(true).await {
                 Ok(()) => Checked::Valid,
                 Err(NoPermittedNamespace::Nowhere | NoPermittedNamespace::TooMany(_)) => Checked::Invalid,
                 Err(NoPermittedNamespace::Undecided(_)) => Checked::Unknown,

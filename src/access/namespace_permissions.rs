@@ -1,14 +1,13 @@
 //! The namespaces in which a caller has a permission, for Views that show these namespaces.
 //!
 //! Which namespaces a caller may have a permission in depends on what is served, so `server` finds them. This file has
-//! what authorization needs of them. It reviews nothing: [`super::authorization`] does.
+//! what authorization needs of them. It reviews nothing: [`super::authorization`] does, for `server`.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::authorization::Authorizer;
 use super::backend::ReviewError;
 
 /// The namespaces in which one caller has one permission.
@@ -18,11 +17,7 @@ pub trait NamespacePermissions: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The caller has the permission in no namespace, or the API server does not decide.
-    fn review(
-        self: Arc<Self>,
-        authorizer: &Arc<Authorizer>,
-        with_whole: bool,
-    ) -> BoxFuture<'static, Result<(), NoPermittedNamespace>>;
+    fn review(self: Arc<Self>, with_whole: bool) -> BoxFuture<'static, Result<(), NoPermittedNamespace>>;
 
     /// Records whether the caller has the permission in all namespaces, as a request has just found. The first time,
     /// this completes the reviews of the request.

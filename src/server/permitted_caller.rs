@@ -69,6 +69,8 @@ type Reviewing = BoxFuture<'static, Result<(), NoPermittedNamespace>>;
 /// One permission of one caller, and the namespaces in which the caller has it.
 pub(super) struct PermittedCaller {
     registry: Arc<Registry>,
+    /// Sends the reviews.
+    authorizer: Arc<Authorizer>,
     identity: Arc<Identity>,
     /// The permission in all namespaces.
     permission: Attributes,
@@ -155,7 +157,7 @@ impl PermittedCaller {
     /// by which reviews without a change are sooner, so that those of all callers are spread.
     pub(super) fn new(
         registry: Arc<Registry>,
-        identity: Arc<Identity>,
+        (authorizer, identity): (Arc<Authorizer>, Arc<Identity>),
         permission: Attributes,
         since: PermittedSince,
         sooner: f64,
@@ -172,6 +174,7 @@ impl PermittedCaller {
         };
         let caller = PermittedCaller {
             registry,
+            authorizer,
             identity,
             permission,
             subjects,
@@ -196,8 +199,8 @@ impl PermittedCaller {
     }
 
     /// Follows the permission as long as a watch lasts. Changes of RoleBindings wake the watch.
-    pub(super) fn follow(self: &Arc<Self>, authorizer: &Arc<Authorizer>) -> FollowedReviews {
-        FollowedReviews { caller: self.clone(), authorizer: authorizer.clone(), changes: None, review: None }
+    pub(super) fn follow(self: &Arc<Self>) -> FollowedReviews {
+        FollowedReviews { caller: self.clone(), changes: None, review: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Reviews> {
@@ -210,7 +213,7 @@ impl PermittedCaller {
     }
 
     /// Begins the reviews that are due, or joins those in progress; see [`NamespacePermissions::review`].
-    fn run(self: &Arc<Self>, authorizer: &Arc<Authorizer>, with_whole: bool) -> Shared<Reviewing> {
+    fn run(self: &Arc<Self>, with_whole: bool) -> Shared<Reviewing> {
         let recent = self.lock().recent(with_whole);
         if let Some(result) = recent {
             return std::future::ready(result).boxed().shared();
@@ -221,11 +224,11 @@ impl PermittedCaller {
         if let Some(current) = current.filter(|current| current.peek().is_none()) {
             return current;
         }
-        let (caller, authorizer) = (self.clone(), authorizer.clone());
+        let caller = self.clone();
         // A task, because a watch whose client does not read is not polled, and would hold the places of its reviews.
         // The task ends when nobody waits for it any more.
         let mut task = JoinSet::new();
-        task.spawn(async move { caller.review_due(&authorizer, with_whole).await });
+        task.spawn(async move { caller.review_due(with_whole).await });
         let begun = async move {
             let unanswered =
                 || NoPermittedNamespace::Undecided(ReviewError::Unreachable("the reviews ended early".to_owned()));
@@ -237,9 +240,9 @@ impl PermittedCaller {
     }
 
     /// Reviews what is due, and records the result.
-    async fn review_due(&self, authorizer: &Authorizer, with_whole: bool) -> Result<(), NoPermittedNamespace> {
+    async fn review_due(&self, with_whole: bool) -> Result<(), NoPermittedNamespace> {
         self.find_candidates().await;
-        let outcome = self.send_reviews(authorizer, with_whole).await;
+        let outcome = self.send_reviews(with_whole).await;
         {
             let mut reviews = self.lock();
             reviews.ended = Some(Instant::now());
@@ -259,10 +262,10 @@ impl PermittedCaller {
     ///
     /// # Errors
     /// The API server does not decide. The reviews that are left are still due.
-    async fn send_reviews(&self, authorizer: &Authorizer, with_whole: bool) -> Result<(), ReviewError> {
+    async fn send_reviews(&self, with_whole: bool) -> Result<(), ReviewError> {
         let whole = self.lock().whole;
         if with_whole && whole.due <= Instant::now() {
-            match authorizer.decide_anew(&self.identity, &self.permission).await {
+            match self.authorizer.decide_anew(&self.identity, &self.permission).await {
                 Decision::Unavailable(why) => return Err(why),
                 decided @ (Decision::Allowed | Decision::Denied(_)) => {
                     let mut reviews = self.lock();
@@ -273,7 +276,7 @@ impl PermittedCaller {
         let due = self.lock().due(with_whole);
         let review = async |namespace: String| {
             let attributes = self.permission_in(&namespace);
-            (authorizer.decide_anew(&self.identity, &attributes).await, namespace)
+            (self.authorizer.decide_anew(&self.identity, &attributes).await, namespace)
         };
         let mut decided = std::pin::pin!(stream::iter(due).map(review).buffer_unordered(AT_ONCE));
         while let Some((decision, namespace)) = decided.next().await {
@@ -475,12 +478,8 @@ impl Reviews {
 }
 
 impl NamespacePermissions for PermittedCaller {
-    fn review(
-        self: Arc<Self>,
-        authorizer: &Arc<Authorizer>,
-        with_whole: bool,
-    ) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
-        self.run(authorizer, with_whole).boxed()
+    fn review(self: Arc<Self>, with_whole: bool) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
+        self.run(with_whole).boxed()
     }
 
     fn record_whole(&self, is_permitted: bool) {
@@ -502,7 +501,6 @@ impl NamespacePermissions for PermittedCaller {
 /// The permission of the caller of a watch. The watch drives its reviews.
 pub(super) struct FollowedReviews {
     caller: Arc<PermittedCaller>,
-    authorizer: Arc<Authorizer>,
     /// The subscription for changes of the caller's RoleBindings, and their store.
     changes: Option<(Arc<ResourceState>, Subscription)>,
     /// Reviews in progress. They continue when the watch has sent something meanwhile.
@@ -527,12 +525,12 @@ impl FollowedReviews {
             if let Some((_, subscription)) = &self.changes {
                 drop(subscription.take());
             }
-            let (caller, authorizer) = (self.caller.clone(), self.authorizer.clone());
+            let caller = self.caller.clone();
             self.review = Some(Box::pin(async move {
                 let earliest = caller.lock().earliest();
                 sleep_until(earliest).await;
                 // The lease of the watch ends it if there is no result for long.
-                let _result = caller.run(&authorizer, true).await;
+                let _result = caller.run(true).await;
             }));
         }
         if let Some(review) = &mut self.review {

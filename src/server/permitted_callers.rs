@@ -75,7 +75,8 @@ impl PermittedCallers {
         // The hash is as good as a random number.
         let sooner = 0.2 * f64::from(key[0]) / 256.0;
         let verb = permission.verb.clone();
-        let make = |since| PermittedCaller::new(self.registry.clone(), identity.clone(), permission, since, sooner);
+        let caller = (access.authorizer().clone(), identity.clone());
+        let make = |since| PermittedCaller::new(self.registry.clone(), caller, permission, since, sooner);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = table.get(key, (&identity.user, &verb), make);
         table.evict(MOST, MOST_BYTES);
@@ -132,6 +133,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::access::attributes::ResourceAttributes;
+    use crate::access::tests::cluster::Cluster;
     use crate::model::Gvr;
     use crate::registry::{Catalog, VersionInfo};
 
@@ -139,9 +141,10 @@ mod tests {
         let version = VersionInfo { body: serde_json::json!({}) };
         let registry = Arc::new(Registry::new(Catalog::new(Vec::new(), [], version)));
         let identity = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
+        let authorizer = Cluster::new(|_| true).access().authorizer().clone();
         PermittedCaller::new(
             registry,
-            identity,
+            (authorizer, identity),
             Attributes::listing(&Gvr::new("", "v1", "pods")),
             PermittedSince::default(),
             0.0,

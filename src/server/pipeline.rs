@@ -189,7 +189,8 @@ impl Server {
         // The View is found before authorization, because permissions for a View are about the request inside of it. If
         // it is missing, the error is returned after authentication: only authenticated callers learn whether a View
         // exists.
-        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state));
+        let view =
+            info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry, &self.state.permitted_callers));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let recognized_user = caller.user;

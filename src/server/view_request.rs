@@ -12,7 +12,6 @@ use super::no_response::NoResponse;
 use super::permitted_caller::PermittedCaller;
 use super::permitted_callers::PermittedCallers;
 use super::read;
-use super::state::ServerState;
 use crate::access::attributes::{Attributes, PermissionNamespaces, ResourceAttributes};
 use crate::access::{AccessControl, AccessError, AuthorizedRequest, Identity};
 use crate::model::own_groups::{GROUP, VERSION};
@@ -22,7 +21,7 @@ use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::view_namespaces::{FollowedNamespaces, ViewNamespaces};
 use crate::registry::views::ViewRights;
-use crate::registry::{Catalog, LoadState, Resource, ResourceState, View, ViewState};
+use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceState, View, ViewState};
 use crate::request::{RequestInfo, ViewPath};
 use crate::wire::api_error::ApiError;
 
@@ -72,28 +71,36 @@ pub(super) struct ResolvedConsumer {
 }
 
 impl ViewRequest {
-    /// A request for a View whose paths have this prefix.
-    pub(super) fn new(view: Arc<View>, prefix: String, server: &ServerState) -> ViewRequest {
+    /// A request for a View whose paths have this prefix. `whole` is the catalog of the server, and `callers` has the
+    /// callers whose permitted namespaces are known.
+    pub(super) fn new(
+        view: Arc<View>,
+        prefix: String,
+        whole: Arc<Catalog>,
+        callers: Arc<PermittedCallers>,
+    ) -> ViewRequest {
         ViewRequest {
             view,
             prefix,
             consumer: None,
-            whole: server.registry.catalog(),
+            whole,
             namespaces: OnceLock::new(),
             permitted: OnceLock::new(),
             is_permitted_whole: false,
-            callers: server.permitted_callers.clone(),
+            callers,
         }
     }
 
-    /// Finds the View that a path names.
+    /// Finds the View that a path names. `callers` has the callers whose permitted namespaces are known.
     ///
     /// # Errors
     /// 404 if there is no View of this name, 503 if it cannot be served.
-    pub(super) fn find(path: &ViewPath, server: &ServerState) -> FoundView {
+    pub(super) fn find(path: &ViewPath, registry: &Registry, callers: &Arc<PermittedCallers>) -> FoundView {
         let name = &path.name;
-        match server.registry.view(name) {
-            Some(ViewState::Served(view)) => Ok(ViewRequest::new(view, path.prefix.clone(), server)),
+        match registry.view(name) {
+            Some(ViewState::Served(view)) => {
+                Ok(ViewRequest::new(view, path.prefix.clone(), registry.catalog(), callers.clone()))
+            }
             // Only callers that may read the View itself learn the reason.
             Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide shows the reason"

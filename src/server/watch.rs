@@ -176,7 +176,7 @@ pub(super) async fn answer(
         lease,
         subscription,
         draining: server.draining.subscribe(),
-        view_changes: ViewChanges::new(context, server, &resource),
+        view_changes: ViewChanges::new(&resource, context.view.as_ref()),
         _open: open,
         counted,
         unpaid: UnchargedWork::new(server.limits.seats(), context.user),

@@ -138,22 +138,18 @@ async fn only_ones_own_permissions_make_a_difference() {
 /// The candidates of every caller, with the review of those in the namespace `a`.
 #[derive(Debug)]
 struct Candidates {
+    authorizer: Arc<Authorizer>,
     identity: Arc<Identity>,
     permission: Attributes,
     wholes: std::sync::Mutex<Vec<bool>>,
 }
 
 impl NamespacePermissions for Candidates {
-    fn review(
-        self: Arc<Self>,
-        authorizer: &Arc<Authorizer>,
-        _with_whole: bool,
-    ) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
-        let authorizer = authorizer.clone();
+    fn review(self: Arc<Self>, _with_whole: bool) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
         Box::pin(async move {
             let mut attributes = self.permission.clone();
             attributes.resource.as_mut().unwrap().namespace = "a".to_owned();
-            match authorizer.decide_anew(&self.identity, &attributes).await {
+            match self.authorizer.decide_anew(&self.identity, &attributes).await {
                 Decision::Allowed => Ok(()),
                 Decision::Denied(_) => Err(NoPermittedNamespace::Nowhere),
                 Decision::Unavailable(why) => Err(NoPermittedNamespace::Undecided(why)),
@@ -175,8 +171,9 @@ async fn list_permitted(access: &AccessControl, user: &str, query: &str) -> (Str
     let made = std::sync::OnceLock::new();
     let namespaces = |identity: &Arc<Identity>, request: &Attributes, _: &ResourceAttributes| {
         let make = || {
-            let (identity, permission) = (identity.clone(), request.of_resource());
-            Arc::new(Candidates { identity, permission, wholes: std::sync::Mutex::default() })
+            let (authorizer, identity) = (access.authorizer().clone(), identity.clone());
+            let wholes = std::sync::Mutex::default();
+            Arc::new(Candidates { authorizer, identity, permission: request.of_resource(), wholes })
         };
         PermissionNamespaces::AllOrSome(made.get_or_init(make).clone())
     };

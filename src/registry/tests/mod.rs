@@ -5,6 +5,7 @@ mod consumer;
 mod documents;
 mod memory;
 mod router;
+mod view_namespaces;
 mod views;
 
 use std::sync::Arc;

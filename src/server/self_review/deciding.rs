@@ -275,11 +275,12 @@ impl<'a> Decider<'a> {
             | Route::GroupVersion(_)
             | Route::Unknown
             | Route::UnknownBuiltIn => {
+                let (whole, callers) = (self.server.registry.catalog(), self.server.permitted_callers.clone());
                 // A request without headers, inside of the View. Only the status of its response is used.
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    view: Some(ViewRequest::new(self.view.clone(), String::new(), self.server)),
+                    view: Some(ViewRequest::new(self.view.clone(), String::new(), whole, callers)),
                     authorized: self.context.authorized.clone(),
                     ..*self.context
                 };

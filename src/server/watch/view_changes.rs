@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch as state;
 
-use super::super::context::RequestContext;
 use super::super::permitted_caller::FollowedReviews;
-use super::super::state::ServerState;
 use super::super::view_request::ViewRequest;
 use crate::registry::Resource;
 use crate::registry::followed_pod::FollowedPod;
@@ -27,19 +25,15 @@ pub(super) struct ViewChanges {
 }
 
 impl ViewChanges {
-    /// What the selection of a watch of `resource` depends on. `resource` has the restrictions of the View.
-    pub(super) fn new(context: &RequestContext<'_>, server: &ServerState, resource: &Resource) -> ViewChanges {
-        let view = context.view.as_ref();
-        let access = server.settings.access.as_ref();
+    /// What the selection of a watch of `resource` depends on. `resource` has the restrictions of the View; `view` is
+    /// `None` for a watch without a View.
+    pub(super) fn new(resource: &Resource, view: Option<&ViewRequest>) -> ViewChanges {
         let restriction = resource.view_restriction.as_ref();
         ViewChanges {
             view_ended: restriction.map(Restriction::ended),
             pod: view.and_then(|view| view.consumer.as_ref()?.pod.clone()),
             namespaces: restriction.and_then(Restriction::namespaces).map(WatchedNamespaces::new),
-            reviews: view
-                .and_then(ViewRequest::permitted_caller)
-                .zip(access)
-                .map(|(caller, access)| caller.follow(access.authorizer())),
+            reviews: view.and_then(ViewRequest::permitted_caller).map(|caller| caller.follow()),
         }
     }
 
