@@ -115,7 +115,7 @@ pub fn verdict(answer: &PlacementResult, expected: &Value) -> Value {
     let message = if answer.feasible() == 0 { answer.message() } else { String::new() };
     let mut verdict = json!({"message": message, "nodes": nodes, "nanoseconds": expected["nanoseconds"]});
     // The scheduler scores from two nodes on, the judge always; we say that it fails where it would.
-    let is_reported = answer.warnings().iter().any(|warning| warning.starts_with("the scheduler fails"));
+    let is_reported = answer.warnings().iter().any(|warning| warning.contains("the scheduler fails"));
     if let Some(error) = expected.get("scoreError").filter(|_| is_reported || answer.feasible() == 1) {
         verdict["scoreError"] = error.clone();
     }

@@ -365,8 +365,9 @@ impl AccessControl {
         (namespaces, request): (&Arc<dyn NamespacePermissions>, &Attributes),
     ) -> Result<WherePermitted, AccessError> {
         let whole = pin!(self.authorizer.decide(identity, request));
-        let some = namespaces.clone().review(false);
-        // The reviews of single namespaces end as soon as they are not needed.
+        // Begins when it is polled first: not if the decision about all namespaces is cached. The reviews of single
+        // namespaces end as soon as they are not needed.
+        let some = pin!(async { namespaces.clone().review(false).await });
         let (whole, some) = match select(whole, some).await {
             Either::Left((Decision::Denied(reason), some)) => (Decision::Denied(reason), some.await),
             Either::Left((decided @ (Decision::Allowed | Decision::Unavailable(_)), _)) => (decided, Ok(())),

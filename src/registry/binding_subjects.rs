@@ -13,7 +13,7 @@ use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Gvr, Version, user_name};
 use crate::query::{FieldTerm, Listing, Selection, State};
 use crate::selector::Operator;
-use crate::store::{HistoryCursor, Object, Snapshot};
+use crate::store::{Change, HistoryCursor, Object, Snapshot};
 use crate::subscribe::transition;
 
 /// The maximum number of RoleBindings of one namespace that are parsed for one caller. If none of them names the caller,
@@ -41,11 +41,22 @@ pub struct BindingSubjects {
     selection: Selection,
 }
 
-/// The subjects of a RoleBinding.
+/// The subjects and the role of a RoleBinding.
 #[derive(Deserialize)]
 struct Binding {
     #[serde(default)]
     subjects: Option<Vec<Subject>>,
+    #[serde(default, rename = "roleRef")]
+    role: RoleRef,
+}
+
+/// The role that a RoleBinding grants.
+#[derive(Default, Deserialize, PartialEq, Eq)]
+struct RoleRef {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
 }
 
 /// A subject of a RoleBinding.
@@ -108,8 +119,15 @@ impl BindingSubjects {
     /// Whether a RoleBinding names the caller, by the rules of kube-apiserver (`appliesToUser` in kubernetes
     /// `pkg/registry/rbac/validation/rule.go`).
     pub fn are_named_by(&self, binding: &Object) -> bool {
-        let Ok(Binding { subjects: Some(subjects) }) = serde_json::from_slice(&binding.json()) else { return false };
-        subjects.iter().any(|Subject { kind, name, namespace }| match &**kind {
+        self.granted_by(binding).is_some()
+    }
+
+    /// The role that a RoleBinding grants to the caller; `None` if it does not name the caller.
+    fn granted_by(&self, binding: &Object) -> Option<RoleRef> {
+        let Ok(Binding { subjects: Some(subjects), role }) = serde_json::from_slice(&binding.json()) else {
+            return None;
+        };
+        let is_named = subjects.iter().any(|Subject { kind, name, namespace }| match &**kind {
             "User" => *name == self.user,
             "Group" => self.groups.contains(name),
             // Without a namespace, a ServiceAccount of the namespace of the RoleBinding.
@@ -118,7 +136,22 @@ impl BindingSubjects {
                 user_name::service_account(&self.user) == Some((namespace, name))
             }
             _ => false,
-        })
+        });
+        is_named.then_some(role)
+    }
+
+    /// Whether a change of a RoleBinding can change the permissions of the caller. It cannot if the RoleBinding grants the
+    /// caller the same role before and after it: someone who may write a RoleBinding could otherwise cause reviews for
+    /// all of its subjects, as often as it changes.
+    fn are_affected_by(&self, change: &Change) -> bool {
+        if transition(&self.selection, change).is_none() {
+            return false;
+        }
+        let (Some(before), Some(after)) = (&change.before, &change.after) else { return true };
+        if before.length().max(after.length()) > LONGEST_PARSED {
+            return true;
+        }
+        self.granted_by(before) != self.granted_by(after)
     }
 
     /// Searches all namespaces, in order.
@@ -144,7 +177,7 @@ impl BindingSubjects {
             if number == MOST_CHANGES {
                 return None;
             }
-            if transition(&self.selection, change).is_none() {
+            if !self.are_affected_by(change) {
                 continue;
             }
             let binding = change.after.as_ref().or(change.before.as_ref());
@@ -167,7 +200,7 @@ impl BindingSubjects {
                 last = last.or(Some(change.version));
                 break;
             }
-            if transition(&self.selection, change).is_some() {
+            if self.are_affected_by(change) {
                 let binding = change.after.as_ref().or(change.before.as_ref());
                 found.namespaces.extend(binding.map(|binding| binding.namespace().to_owned()));
                 last = last.or(Some(if change.in_relist_gap { snapshot.version() } else { change.version }));

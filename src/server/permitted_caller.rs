@@ -19,6 +19,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use futures::stream::{self, StreamExt};
+use tokio::sync;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -29,9 +30,9 @@ use crate::access::backend::ReviewError;
 use crate::access::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
 use crate::model::{Gvr, Version};
 use crate::registry::binding_subjects::{BindingSubjects, role_bindings};
-use crate::registry::event_dispatcher::Subscription;
+use crate::registry::event_dispatcher::{MailboxContents, Subscription};
 use crate::registry::view_namespaces::{PermittedNamespaces, PermittedSince};
-use crate::registry::{Registry, ResourceState};
+use crate::registry::{LoadState, Registry, ResourceState};
 use crate::store::{HistoryCursor, Snapshot};
 
 /// The maximum number of candidates of a caller.
@@ -57,6 +58,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(220);
 /// How soon a watch reviews again after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
+/// The maximum number of bytes of all callers together, also of those in use. Beyond it, further callers get no reviews.
+pub(super) const MOST_BYTES: usize = 128 << 20;
+
+/// The maximum number of reviews that a request waits for, one after the other, while RoleBindings change.
+const MOST_RUNS: usize = 3;
+
 /// The number of steps of a search between two pauses.
 const STEPS: usize = 64;
 
@@ -79,10 +86,25 @@ pub(super) struct PermittedCaller {
     permitted: Arc<PermittedNamespaces>,
     /// The reviews in progress, without and with that of all namespaces. Requests that need them share them.
     running: Mutex<[Option<WeakShared<Reviewing>>; 2]>,
+    /// Is locked while candidates are found, so that an older state of the store does not replace a newer one.
+    finding: sync::Mutex<()>,
     reviews: Mutex<Reviews>,
     /// The longest time between two reviews of a candidate.
     longest_wait: Duration,
     held_bytes: AtomicUsize,
+    /// The bytes of all callers.
+    memory: Arc<CallerMemory>,
+}
+
+/// The memory of all callers, which is bounded.
+#[derive(Debug, Default)]
+pub(super) struct CallerMemory(AtomicUsize);
+
+impl CallerMemory {
+    /// The bytes of all callers, also of those that only watches use.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The candidates of a caller and their last reviews.
@@ -104,7 +126,7 @@ struct Reviews {
 }
 
 /// A state of the store of RoleBindings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     state: Weak<ResourceState>,
     epoch: u64,
@@ -122,6 +144,30 @@ struct Candidate {
     due: Instant,
     /// How long the decision of the next review is used.
     wait: Duration,
+}
+
+impl Place {
+    /// The current state of the store; `None` while it is not ready.
+    fn current(bindings: &Arc<ResourceState>) -> Option<Place> {
+        match bindings.load_state() {
+            LoadState::Ready(snapshot) => Some(Place::of(bindings, &snapshot)),
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::SourceError { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
+        }
+    }
+
+    /// The state of the store in this snapshot.
+    fn of(bindings: &Arc<ResourceState>, snapshot: &Snapshot) -> Place {
+        Place { state: Arc::downgrade(bindings), epoch: snapshot.epoch(), end: snapshot.end() }
+    }
+
+    /// Whether both are states of one store with the same history.
+    fn is_continued_by(&self, other: &Place) -> bool {
+        self.epoch == other.epoch && self.state.ptr_eq(&other.state)
+    }
 }
 
 impl Candidate {
@@ -154,13 +200,14 @@ impl fmt::Debug for PermittedCaller {
 impl PermittedCaller {
     /// The permission of a caller in all namespaces. Nothing is reviewed yet. All permissions of the caller for the
     /// resource share `since`, the version since which their namespaces are shown. `sooner` is a fraction from 0 to 0.2
-    /// by which reviews without a change are sooner, so that those of all callers are spread.
+    /// by which reviews without a change are sooner, so that those of all callers are spread. `memory` counts the bytes of
+    /// all callers.
     pub(super) fn new(
         registry: Arc<Registry>,
         (authorizer, identity): (Arc<Authorizer>, Arc<Identity>),
         permission: Attributes,
         since: PermittedSince,
-        sooner: f64,
+        (sooner, memory): (f64, Arc<CallerMemory>),
     ) -> PermittedCaller {
         let subjects = BindingSubjects::new(&identity.user, &identity.groups);
         let reviews = Reviews {
@@ -180,9 +227,11 @@ impl PermittedCaller {
             subjects,
             permitted: Arc::new(PermittedNamespaces::new(since)),
             running: Mutex::default(),
+            finding: sync::Mutex::default(),
             reviews: Mutex::new(reviews),
             longest_wait: LONGEST_WAIT.mul_f64(1.0 - sooner),
             held_bytes: AtomicUsize::new(0),
+            memory,
         };
         caller.count_bytes();
         caller
@@ -200,7 +249,7 @@ impl PermittedCaller {
 
     /// Follows the permission as long as a watch lasts. Changes of RoleBindings wake the watch.
     pub(super) fn follow(self: &Arc<Self>) -> FollowedReviews {
-        FollowedReviews { caller: self.clone(), changes: None, review: None }
+        FollowedReviews { caller: self.clone(), changes: None, has_changed: false, review: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Reviews> {
@@ -212,10 +261,35 @@ impl PermittedCaller {
         Some(self.registry.catalog().resource(&role_bindings())?.state.clone())
     }
 
+    /// The current state of the store of RoleBindings; `None` while it is not ready.
+    fn current_place(&self) -> Option<Place> {
+        Place::current(&self.bindings()?)
+    }
+
+    /// Whether the candidates were found in this state of the store of RoleBindings or a later one. True without a state.
+    fn has_reached(&self, wanted: Option<&Place>) -> bool {
+        let Some(wanted) = wanted else { return true };
+        self.lock().place.as_ref().is_some_and(|place| !place.is_continued_by(wanted) || place.end >= wanted.end)
+    }
+
+    /// Reviews what is due, and returns the result for the current RoleBindings: reviews in progress can have begun before
+    /// they changed.
+    async fn review_current(self: &Arc<Self>, with_whole: bool) -> Result<(), NoPermittedNamespace> {
+        let wanted = self.current_place();
+        let mut result = Ok(());
+        for _ in 0..MOST_RUNS {
+            result = self.run(with_whole).await;
+            if result.is_err() || self.has_reached(wanted.as_ref()) {
+                break;
+            }
+        }
+        result
+    }
+
     /// Begins the reviews that are due, or joins those in progress; see [`NamespacePermissions::review`].
     fn run(self: &Arc<Self>, with_whole: bool) -> Shared<Reviewing> {
         let recent = self.lock().recent(with_whole);
-        if let Some(result) = recent {
+        if let Some(result) = recent.filter(|_| self.has_reached(self.current_place().as_ref())) {
             return std::future::ready(result).boxed().shared();
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +315,15 @@ impl PermittedCaller {
 
     /// Reviews what is due, and records the result.
     async fn review_due(&self, with_whole: bool) -> Result<(), NoPermittedNamespace> {
+        let finding = self.finding.lock().await;
         self.find_candidates().await;
+        drop(finding);
+        self.count_bytes();
+        if self.memory.bytes() > MOST_BYTES {
+            self.lock().forget();
+            self.count_bytes();
+            return Err(NoPermittedNamespace::Undecided(ReviewError::TooMany));
+        }
         let outcome = self.send_reviews(with_whole).await;
         {
             let mut reviews = self.lock();
@@ -308,12 +390,10 @@ impl PermittedCaller {
     async fn find_candidates(&self) {
         let Some(bindings) = self.bindings() else { return };
         let Ok(snapshot) = bindings.snapshot(Duration::ZERO).await else { return };
-        let place = Place { state: Arc::downgrade(&bindings), epoch: snapshot.epoch(), end: snapshot.end() };
+        let place = Place::of(&bindings, &snapshot);
         let known = {
             let reviews = self.lock();
-            let is_continued = |known: &&Place| {
-                known.epoch == place.epoch && known.state.ptr_eq(&place.state) && !reviews.are_too_many
-            };
+            let is_continued = |known: &&Place| known.is_continued_by(&place) && !reviews.are_too_many;
             reviews.place.as_ref().filter(is_continued).map(|known| known.end)
         };
         if known == Some(place.end) {
@@ -403,7 +483,9 @@ impl PermittedCaller {
         };
         let candidates: usize = reviews.candidates.iter().map(of_candidate).sum();
         let bytes = size_of::<Self>() + identity + self.subjects.held_bytes() + candidates;
-        self.held_bytes.store(bytes, Ordering::Relaxed);
+        let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
+        self.memory.0.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.0.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// When a watch should review next, without a change of RoleBindings.
@@ -420,7 +502,19 @@ impl PermittedCaller {
     }
 }
 
+impl Drop for PermittedCaller {
+    fn drop(&mut self) {
+        self.memory.0.fetch_sub(self.held_bytes(), Ordering::Relaxed);
+    }
+}
+
 impl Reviews {
+    /// Forgets the candidates, so that the next reviews find them again.
+    fn forget(&mut self) {
+        self.candidates = BTreeMap::new();
+        self.place = None;
+    }
+
     /// The namespaces in which the caller has the permission, sorted.
     fn names(&self) -> Vec<String> {
         // Too many are not reviewed any more.
@@ -479,7 +573,7 @@ impl Reviews {
 
 impl NamespacePermissions for PermittedCaller {
     fn review(self: Arc<Self>, with_whole: bool) -> BoxFuture<'static, Result<(), NoPermittedNamespace>> {
-        self.run(with_whole).boxed()
+        async move { self.review_current(with_whole).await }.boxed()
     }
 
     fn record_whole(&self, is_permitted: bool) {
@@ -503,40 +597,65 @@ pub(super) struct FollowedReviews {
     caller: Arc<PermittedCaller>,
     /// The subscription for changes of the caller's RoleBindings, and their store.
     changes: Option<(Arc<ResourceState>, Subscription)>,
+    /// Whether RoleBindings may have changed since the last reviews.
+    has_changed: bool,
     /// Reviews in progress. They continue when the watch has sent something meanwhile.
     review: Option<BoxFuture<'static, ()>>,
 }
 
 impl FollowedReviews {
+    /// Whether reviews are due or in progress. The watch sends no further event before they are done
+    /// ([`FollowedReviews::reviewed`]): a client that reads slowly would otherwise receive events for long.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.read_changes();
+        self.review.is_some() || self.has_changed || self.caller.next_review() <= Instant::now()
+    }
+
     /// Waits until reviews are due, and until they are done.
     pub(super) async fn reviewed(&mut self) {
         if self.review.is_none() {
-            self.subscribe();
-            let changed = async {
-                match &self.changes {
-                    Some((_, subscription)) => subscription.changed().await,
-                    None => std::future::pending().await,
+            if !self.is_due() {
+                let changed = async {
+                    match &self.changes {
+                        Some((_, subscription)) => subscription.changed().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = changed => {}
+                    () = sleep_until(self.caller.next_review()) => {}
                 }
-            };
-            tokio::select! {
-                () = changed => {}
-                () = sleep_until(self.caller.next_review()) => {}
+                self.read_changes();
             }
-            if let Some((_, subscription)) = &self.changes {
-                drop(subscription.take());
-            }
+            self.has_changed = false;
             let caller = self.caller.clone();
             self.review = Some(Box::pin(async move {
+                // A new subscription counts as changed. Often, the request of the watch has just had the reviews.
+                let is_done = caller.has_reached(caller.current_place().as_ref());
+                if is_done && caller.next_review() > Instant::now() {
+                    return;
+                }
                 let earliest = caller.lock().earliest();
                 sleep_until(earliest).await;
                 // The lease of the watch ends it if there is no result for long.
-                let _result = caller.run(true).await;
+                let _result = caller.review_current(true).await;
             }));
         }
         if let Some(review) = &mut self.review {
             review.await;
         }
         self.review = None;
+    }
+
+    /// Records whether RoleBindings have changed since the last call.
+    fn read_changes(&mut self) {
+        self.subscribe();
+        if let Some((_, subscription)) = &self.changes {
+            self.has_changed |= match subscription.take() {
+                MailboxContents::Changes { changes, .. } => !changes.is_empty(),
+                MailboxContents::Overflowed => true,
+            };
+        }
     }
 
     /// Subscribes to the current store of RoleBindings, unless that is done.

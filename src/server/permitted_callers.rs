@@ -1,14 +1,15 @@
 //! Keeps the callers whose permitted namespaces are known, bounded in number and bytes.
 //!
 //! When there are too many, the tenant with the most callers loses the one that was used least recently: a tenant that
-//! can create users or tokens does not remove those of others. A caller that is in use by a watch lives on, but its next
-//! request begins anew.
+//! can create users or tokens does not remove those of others. When they take too much memory, the tenant whose callers
+//! take the most loses some of them. A caller that is in use by a watch is not removed for its memory. If it is removed
+//! for their number, it lives on, but its next request begins anew.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::permitted_caller::PermittedCaller;
+use super::permitted_caller::{CallerMemory, PermittedCaller};
 use crate::access::attributes::Attributes;
 use crate::access::single_flight::CacheKey;
 use crate::access::{AccessControl, Identity};
@@ -19,8 +20,8 @@ use crate::registry::view_namespaces::PermittedSince;
 /// The maximum number of callers, counted for each resource.
 const MOST: usize = 8_192;
 
-/// The maximum number of bytes of all callers together.
-const MOST_BYTES: usize = 64 << 20;
+/// The maximum number of bytes of all callers together, beyond which those that are not in use are removed.
+const MOST_BYTES: usize = super::permitted_caller::MOST_BYTES / 2;
 
 /// The callers, by their permission to list a resource.
 pub(super) struct PermittedCallers {
@@ -36,8 +37,8 @@ struct Table {
     tenants: HashMap<String, BTreeMap<u64, CacheKey>>,
     /// The number of uses so far.
     uses: u64,
-    /// Bytes of all callers when they were used last.
-    bytes: usize,
+    /// Counts the bytes of all callers.
+    memory: Arc<CallerMemory>,
 }
 
 /// A caller and a resource.
@@ -51,8 +52,18 @@ struct Entry {
     since: PermittedSince,
     /// The number of its last use.
     used: u64,
-    /// The bytes of the callers at that time.
-    bytes: usize,
+}
+
+impl Entry {
+    /// The bytes of the callers.
+    fn bytes(&self) -> usize {
+        self.callers.values().map(|caller| caller.held_bytes()).sum()
+    }
+
+    /// Whether only the table has the callers.
+    fn is_idle(&self) -> bool {
+        self.callers.values().all(|caller| Arc::strong_count(caller) == 1)
+    }
 }
 
 impl PermittedCallers {
@@ -76,8 +87,9 @@ impl PermittedCallers {
         let sooner = 0.2 * f64::from(key[0]) / 256.0;
         let verb = permission.verb.clone();
         let caller = (access.authorizer().clone(), identity.clone());
-        let make = |since| PermittedCaller::new(self.registry.clone(), caller, permission, since, sooner);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = table.memory.clone();
+        let make = |since| PermittedCaller::new(self.registry.clone(), caller, permission, since, (sooner, memory));
         let caller = table.get(key, (&identity.user, &verb), make);
         table.evict(MOST, MOST_BYTES);
         Some(caller)
@@ -97,27 +109,56 @@ impl Table {
         let caller = entry.callers.entry(verb.to_owned()).or_insert_with(|| Arc::new(make(since))).clone();
         self.uses += 1;
         entry.used = self.uses;
-        entry.bytes = entry.callers.values().map(|caller| caller.held_bytes()).sum();
-        self.bytes += entry.bytes;
         self.tenants.entry(user_name::tenant(user).to_owned()).or_default().insert(entry.used, key);
         self.entries.insert(key, entry);
         caller
     }
 
-    /// Removes callers while there are more than `most`, or more than `most_bytes`; not the last one.
+    /// Removes callers while there are more than `most`, and idle ones while all have more than `most_bytes`; not the last
+    /// one.
     fn evict(&mut self, most: usize, most_bytes: usize) {
-        while self.entries.len() > 1 && (self.entries.len() > most || self.bytes > most_bytes) {
+        while self.entries.len() > most.max(1) {
             // Of equal tenants, the one whose caller was used least recently.
             let oldest = |keys: &BTreeMap<u64, CacheKey>| Reverse(keys.first_key_value().map(|(used, _)| *used));
             let largest = self.tenants.values().max_by_key(|keys| (keys.len(), oldest(keys)));
             let Some(oldest) = largest.and_then(|keys| keys.first_key_value()).map(|(_, key)| *key) else { return };
             self.remove(&oldest);
         }
+        if self.memory.bytes() > most_bytes {
+            self.evict_idle(most_bytes);
+        }
+    }
+
+    /// Removes idle callers, those of the tenant with the most bytes first, until all have at most `most_bytes`.
+    fn evict_idle(&mut self, most_bytes: usize) {
+        // The idle callers of each tenant, the one that was used least recently first, and their bytes.
+        let mut idle: HashMap<&str, (usize, Vec<(u64, CacheKey, usize)>)> = HashMap::new();
+        for (key, entry) in self.entries.iter().filter(|(_, entry)| entry.used != self.uses && entry.is_idle()) {
+            let (bytes, keys) = idle.entry(user_name::tenant(&entry.user)).or_default();
+            *bytes += entry.bytes();
+            keys.push((entry.used, *key, entry.bytes()));
+        }
+        let (mut tenants, mut excess) = (BinaryHeap::new(), self.memory.bytes().saturating_sub(most_bytes));
+        for (bytes, mut keys) in idle.into_values() {
+            keys.sort_unstable_by(|left, right| right.cmp(left));
+            tenants.push((bytes, keys));
+        }
+        let mut removed = Vec::new();
+        while excess > 0
+            && let Some((bytes, mut keys)) = tenants.pop()
+        {
+            let Some((_, key, of_caller)) = keys.pop() else { continue };
+            removed.push(key);
+            excess = excess.saturating_sub(of_caller);
+            tenants.push((bytes - of_caller, keys));
+        }
+        for key in removed {
+            self.remove(&key);
+        }
     }
 
     fn remove(&mut self, key: &CacheKey) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
-        self.bytes -= entry.bytes;
         let tenant = user_name::tenant(&entry.user);
         if let Some(keys) = self.tenants.get_mut(tenant) {
             keys.remove(&entry.used);
@@ -137,7 +178,7 @@ mod tests {
     use crate::model::Gvr;
     use crate::registry::{Catalog, VersionInfo};
 
-    fn caller(user: &str) -> PermittedCaller {
+    fn caller(user: &str, memory: &Arc<CallerMemory>) -> PermittedCaller {
         let version = VersionInfo { body: serde_json::json!({}) };
         let registry = Arc::new(Registry::new(Catalog::new(Vec::new(), [], version)));
         let identity = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
@@ -147,7 +188,7 @@ mod tests {
             (authorizer, identity),
             Attributes::listing(&Gvr::new("", "v1", "pods")),
             PermittedSince::default(),
-            0.0,
+            (0.0, memory.clone()),
         )
     }
 
@@ -162,7 +203,10 @@ mod tests {
     async fn the_tenant_with_the_most_callers_loses_the_oldest() {
         let mut table = Table::default();
         let robot = |number: u8| format!("system:serviceaccount:ns:robot-{number}");
-        let get = |table: &mut Table, number: u8, user: &str| table.get([number; 32], (user, "list"), |_| caller(user));
+        let memory = table.memory.clone();
+        let get = |table: &mut Table, number: u8, user: &str| {
+            table.get([number; 32], (user, "list"), |_| caller(user, &memory))
+        };
         let kept = get(&mut table, 0, "jane");
         for number in 1..=4 {
             get(&mut table, number, &robot(number));
@@ -174,14 +218,21 @@ mod tests {
         table.evict(4, usize::MAX);
         assert_eq!(users(&table), ["jane".to_owned(), robot(2), robot(4), "bob".to_owned()], "used last: 4, then 2");
         assert!(Arc::ptr_eq(&kept, &get(&mut table, 0, "jane")));
-        let bytes: usize = kept.held_bytes() + table.entries.values().map(|entry| entry.bytes).sum::<usize>();
-        table.get([0; 32], ("jane", "watch"), |_| caller("jane"));
-        assert_eq!((table.bytes, table.entries.len()), (bytes, 4), "another verb");
-        table.evict(usize::MAX, bytes - 1);
+        let bytes = table.entries.values().map(Entry::bytes).sum::<usize>();
+        let watching = table.get([0; 32], ("jane", "watch"), |_| caller("jane", &memory));
+        assert_eq!((memory.bytes(), table.entries.len()), (bytes + watching.held_bytes(), 4), "another verb");
+        // The robots take the most bytes together, and the second one was used last.
+        table.evict(usize::MAX, memory.bytes() - 1);
         assert_eq!(users(&table), ["jane".to_owned(), robot(2), "bob".to_owned()]);
+        get(&mut table, 6, "carol");
         table.evict(usize::MAX, 0);
-        assert_eq!(users(&table), ["jane"], "the last one is in use");
-        assert_eq!((table.tenants.len(), table.entries.len()), (1, 1));
+        assert_eq!(users(&table), ["jane", "carol"], "one is in use, and one was used just now");
+        assert_eq!((table.tenants.len(), table.entries.len()), (2, 2));
+        drop((kept, watching));
+        get(&mut table, 6, "carol");
+        table.evict(usize::MAX, 0);
+        assert_eq!(users(&table), ["carol"]);
+        assert_eq!(memory.bytes(), table.entries.values().map(Entry::bytes).sum::<usize>(), "of the others, nothing");
     }
 
     #[test]

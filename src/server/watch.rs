@@ -298,8 +298,16 @@ impl Watch {
                 return Some(batch);
             }
             // A caller that is no longer authorized repeats the request, and gets the error then.
-            if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
-                return None;
+            if self.lease.is_due() {
+                if !Box::pin(self.lease.renew()).await {
+                    return None;
+                }
+                // The check can have found other permissions.
+                continue;
+            }
+            if self.view_changes.must_review() {
+                self.wait_for_reviews().await;
+                continue;
             }
             let begins = matches!(self.place, Place::Before { .. });
             // Whether all events so far are written. The position stays `Ended` unless a branch sets it again.
@@ -756,6 +764,16 @@ impl Watch {
         if let Err(failure) = self.shape.write_bookmark(&self.resource, &mark, batch) {
             self.shape.write_error(&failure, batch);
             self.place = Place::Ended;
+        }
+    }
+
+    /// Waits for reviews of the caller's permissions that are due. Ends sooner for a reason to end the watch.
+    async fn wait_for_reviews(&mut self) {
+        let end = self.lease.due().map_or(self.deadline, |due| due.min(self.deadline));
+        tokio::select! {
+            () = self.view_changes.reviewed() => {}
+            _ = self.draining.wait_for(|draining| *draining) => {}
+            () = sleep_until(end) => {}
         }
     }
 

@@ -143,13 +143,15 @@ fn changes_are_those_of_the_role_bindings_of_the_caller() {
     assert_eq!(changes(&bindings), expected(&[], None), "of others");
     bindings.put("b", "1", &json!([{"kind": "Group", "name": "team"}]));
     assert_eq!(changes(&bindings), expected(&["b"], Some(14)), "added");
+    bindings.put("b", "1", &json!([{"kind": "Group", "name": "team"}, {"kind": "User", "name": "bob"}]));
+    assert_eq!(changes(&bindings), expected(&["b"], Some(14)), "it grants the same");
     bindings.put("a", "1", &json!([{"kind": "User", "name": "bob"}]));
-    assert_eq!(changes(&bindings), expected(&["a", "b"], Some(15)), "without the caller");
+    assert_eq!(changes(&bindings), expected(&["a", "b"], Some(16)), "without the caller");
     bindings.delete("b", "1");
-    assert_eq!(changes(&bindings), expected(&["a", "b"], Some(16)), "deleted");
+    assert_eq!(changes(&bindings), expected(&["a", "b"], Some(17)), "deleted");
     bindings.put("z", "1", &json!([]));
     let latest = subjects.latest_changes(&bindings.store.snapshot());
-    assert_eq!(latest, expected(&["a", "b"], Some(16)), "of all that history has");
+    assert_eq!(latest, expected(&["a", "b"], Some(17)), "of all that history has");
     let nobody = caller("nobody", &[]).latest_changes(&bindings.store.snapshot());
     assert_eq!(nobody, expected(&[], Some(10)), "unchanged since the oldest version");
 }

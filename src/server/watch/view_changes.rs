@@ -58,6 +58,19 @@ impl ViewChanges {
         }
     }
 
+    /// Whether the permissions of the caller must be reviewed before the watch sends more: see
+    /// [`ViewChanges::reviewed`].
+    pub(super) fn must_review(&mut self) -> bool {
+        self.reviews.as_mut().is_some_and(FollowedReviews::is_due)
+    }
+
+    /// Waits until the permissions of the caller are reviewed, if they are due.
+    pub(super) async fn reviewed(&mut self) {
+        if let Some(reviews) = &mut self.reviews {
+            reviews.reviewed().await;
+        }
+    }
+
     /// Waits until [`ViewChanges::reason`] may return a reason.
     pub(super) async fn changed(&mut self, resource: &Resource) {
         let view_ended = async {
