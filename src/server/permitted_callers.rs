@@ -66,6 +66,14 @@ impl Entry {
     }
 }
 
+/// The callers of a tenant that only the table has. Tenants are ordered by their bytes.
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
+struct IdleCallers {
+    bytes: usize,
+    /// When each was used last, its key and its bytes. The one that was used least recently is the last one.
+    callers: Vec<(Reverse<u64>, CacheKey, usize)>,
+}
+
 impl PermittedCallers {
     /// No callers yet.
     pub(super) fn new(registry: Arc<Registry>) -> PermittedCallers {
@@ -131,26 +139,23 @@ impl Table {
 
     /// Removes idle callers, those of the tenant with the most bytes first, until all have at most `most_bytes`.
     fn evict_idle(&mut self, most_bytes: usize) {
-        // The idle callers of each tenant, the one that was used least recently first, and their bytes.
-        let mut idle: HashMap<&str, (usize, Vec<(u64, CacheKey, usize)>)> = HashMap::new();
+        let mut tenants: HashMap<&str, IdleCallers> = HashMap::new();
         for (key, entry) in self.entries.iter().filter(|(_, entry)| entry.used != self.uses && entry.is_idle()) {
-            let (bytes, keys) = idle.entry(user_name::tenant(&entry.user)).or_default();
-            *bytes += entry.bytes();
-            keys.push((entry.used, *key, entry.bytes()));
+            let tenant = tenants.entry(user_name::tenant(&entry.user)).or_default();
+            tenant.bytes += entry.bytes();
+            tenant.callers.push((Reverse(entry.used), *key, entry.bytes()));
         }
-        let (mut tenants, mut excess) = (BinaryHeap::new(), self.memory.bytes().saturating_sub(most_bytes));
-        for (bytes, mut keys) in idle.into_values() {
-            keys.sort_unstable_by(|left, right| right.cmp(left));
-            tenants.push((bytes, keys));
-        }
-        let mut removed = Vec::new();
+        tenants.values_mut().for_each(|tenant| tenant.callers.sort_unstable());
+        let mut tenants: BinaryHeap<IdleCallers> = tenants.into_values().collect();
+        let (mut excess, mut removed) = (self.memory.bytes().saturating_sub(most_bytes), Vec::new());
         while excess > 0
-            && let Some((bytes, mut keys)) = tenants.pop()
+            && let Some(mut tenant) = tenants.pop()
         {
-            let Some((_, key, of_caller)) = keys.pop() else { continue };
+            let Some((_, key, bytes)) = tenant.callers.pop() else { continue };
             removed.push(key);
-            excess = excess.saturating_sub(of_caller);
-            tenants.push((bytes - of_caller, keys));
+            excess = excess.saturating_sub(bytes);
+            tenant.bytes -= bytes;
+            tenants.push(tenant);
         }
         for key in removed {
             self.remove(&key);
