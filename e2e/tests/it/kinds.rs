@@ -617,12 +617,12 @@ fn merge_patch(path: &str, patch: &Value) -> Request {
 
 async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> {
     for (field, part) in [
-        ("fieldcaches", "the indexed store of a resource"),
+        ("fieldcaches", "store a resource with indexes"),
         ("fieldcaches.spec.selectableFields.jsonPath", "RFC 9535 path"),
         ("fieldcaches.spec.scope.labelSelector", "no restriction"),
         ("views.spec.authorization", "Caller, the default"),
         ("views.spec.consumer.matchLabelKeys", "not a security boundary"),
-        ("selectableresources.status.versions.fields.origin", "The origin of the field"),
+        ("selectableresources.status.versions.fields.origin", "Where the field is defined"),
     ] {
         // OpenAPI follows a new definition after a moment.
         let explained = async || {
