@@ -319,12 +319,13 @@ impl PermittedCaller {
         self.find_candidates().await;
         drop(finding);
         self.count_bytes();
-        if self.memory.bytes() > MOST_BYTES {
-            self.lock().forget();
-            self.count_bytes();
-            return Err(NoPermittedNamespace::Undecided(ReviewError::TooMany));
-        }
-        let outcome = self.send_reviews(with_whole).await;
+        let outcome = match self.memory.bytes() > MOST_BYTES {
+            true => {
+                self.lock().forget();
+                Err(ReviewError::TooMany)
+            }
+            false => self.send_reviews(with_whole).await,
+        };
         {
             let mut reviews = self.lock();
             reviews.ended = Some(Instant::now());

@@ -179,14 +179,20 @@ impl Table {
 mod tests {
     use super::*;
     use crate::access::attributes::ResourceAttributes;
+    use crate::access::backend::ReviewError;
+    use crate::access::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
     use crate::access::tests::cluster::Cluster;
     use crate::model::Gvr;
     use crate::registry::{Catalog, VersionInfo};
 
     fn caller(user: &str, memory: &Arc<CallerMemory>) -> PermittedCaller {
+        caller_of_group(user, String::new(), memory)
+    }
+
+    fn caller_of_group(user: &str, group: String, memory: &Arc<CallerMemory>) -> PermittedCaller {
         let version = VersionInfo { body: serde_json::json!({}) };
         let registry = Arc::new(Registry::new(Catalog::new(Vec::new(), [], version)));
-        let identity = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
+        let identity = Arc::new(Identity { user: user.to_owned(), groups: vec![group], ..Identity::default() });
         let authorizer = Cluster::new(|_| true).access().authorizer().clone();
         PermittedCaller::new(
             registry,
@@ -238,6 +244,17 @@ mod tests {
         table.evict(usize::MAX, 0);
         assert_eq!(users(&table), ["carol"]);
         assert_eq!(memory.bytes(), table.entries.values().map(Entry::bytes).sum::<usize>(), "of the others, nothing");
+    }
+
+    #[tokio::test]
+    async fn beyond_the_memory_of_all_callers_nothing_is_reviewed() {
+        let memory = Arc::default();
+        let review = || Arc::new(caller("jane", &memory)).review(true);
+        assert_eq!(review().await, Ok(()));
+        let large = caller_of_group("large", "g".repeat(super::super::permitted_caller::MOST_BYTES / 2), &memory);
+        assert_eq!(review().await, Err(NoPermittedNamespace::Undecided(ReviewError::TooMany)));
+        drop(large);
+        assert_eq!(review().await, Ok(()));
     }
 
     #[test]
