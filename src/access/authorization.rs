@@ -29,7 +29,7 @@ const KEEP_DENIED: Duration = Duration::from_secs(1);
 /// those that other users do not have. The API server processes these within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
-/// Reviews of candidates ([`Authorizer::decide_anew`]) in progress at a time. A caller can have thousands of candidates.
+/// Reviews of candidates ([`Authorizer::decide_uncached`]) in progress at a time. A caller can have thousands of candidates.
 /// The other places for reviews are left to requests.
 const MOST_CANDIDATES: u64 = 48;
 
@@ -139,7 +139,7 @@ impl Authorizer {
 
     /// Decides by a new review, whose decision is not cached. Used for candidates, of which a caller can have more than
     /// the cache has entries, and whose earlier decisions may have changed.
-    pub async fn decide_anew(&self, identity: &Identity, attributes: &Attributes) -> Decision {
+    pub async fn decide_uncached(&self, identity: &Identity, attributes: &Attributes) -> Decision {
         let Some(request) = self.review_request(identity, attributes) else { return self.count(Decision::Allowed) };
         let Some(_place) = self.candidates.acquire_one(&request.flow).await else {
             return self.count(Decision::Unavailable(ReviewError::TooMany));

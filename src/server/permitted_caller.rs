@@ -300,7 +300,7 @@ impl PermittedCaller {
         }
         let caller = self.clone();
         // A task, because a watch whose client does not read is not polled, and would hold the places of its reviews.
-        // The task ends when nobody waits for it any more.
+        // The task ends when no request or watch waits for it any more.
         let mut task = JoinSet::new();
         task.spawn(async move { caller.review_due(with_whole).await });
         let begun = async move {
@@ -348,7 +348,7 @@ impl PermittedCaller {
     async fn send_reviews(&self, with_whole: bool) -> Result<(), ReviewError> {
         let whole = self.lock().whole;
         if with_whole && whole.due <= Instant::now() {
-            match self.authorizer.decide_anew(&self.identity, &self.permission).await {
+            match self.authorizer.decide_uncached(&self.identity, &self.permission).await {
                 Decision::Unavailable(why) => return Err(why),
                 decided @ (Decision::Allowed | Decision::Denied(_)) => {
                     let mut reviews = self.lock();
@@ -359,7 +359,7 @@ impl PermittedCaller {
         let due = self.lock().due(with_whole);
         let review = async |namespace: String| {
             let attributes = self.permission_in(&namespace);
-            (self.authorizer.decide_anew(&self.identity, &attributes).await, namespace)
+            (self.authorizer.decide_uncached(&self.identity, &attributes).await, namespace)
         };
         let mut decided = std::pin::pin!(stream::iter(due).map(review).buffer_unordered(AT_ONCE));
         while let Some((decision, namespace)) = decided.next().await {
@@ -470,7 +470,7 @@ impl PermittedCaller {
         self.permitted.record(found, reached);
     }
 
-    /// Counts the memory anew.
+    /// Counts the memory of the caller, and corrects that of all callers.
     fn count_bytes(&self) {
         let Identity { user, uid, groups, extra } = &*self.identity;
         let texts = |texts: &[String]| texts.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();

@@ -3,7 +3,7 @@
 //! When there are too many, the tenant with the most callers loses the one that was used least recently: a tenant that
 //! can create users or tokens does not remove those of others. When they take too much memory, the tenant whose callers
 //! take the most loses some of them. A caller that is in use by a watch is not removed for its memory. If it is removed
-//! for their number, it lives on, but its next request begins anew.
+//! for their number, its watch keeps it, but its next request sends new reviews.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

@@ -149,7 +149,7 @@ impl NamespacePermissions for Candidates {
         Box::pin(async move {
             let mut attributes = self.permission.clone();
             attributes.resource.as_mut().unwrap().namespace = "a".to_owned();
-            match self.authorizer.decide_anew(&self.identity, &attributes).await {
+            match self.authorizer.decide_uncached(&self.identity, &attributes).await {
                 Decision::Allowed => Ok(()),
                 Decision::Denied(_) => Err(NoPermittedNamespace::Nowhere),
                 Decision::Unavailable(why) => Err(NoPermittedNamespace::Undecided(why)),

@@ -167,14 +167,14 @@ impl Store {
         // Versions also go backwards if the list has an unknown state of an object, at a version that the store has
         // already passed.
         let goes_back = version < before_gap || over.changed.values().any(|object| object.version() <= before_gap);
-        let begins_anew = goes_back || mode != RelistMode::TrustVersions;
+        let is_reset = goes_back || mode != RelistMode::TrustVersions;
         let mut gone = self.current.occupied.to_bitmap() - &over.kept;
         for key in over.changed.keys() {
             if let Some(slot) = self.current.slot(key.as_str()) {
                 gone.remove(slot);
             }
         }
-        if begins_anew {
+        if is_reset {
             self.current.epoch += 1;
             if mode == RelistMode::Invalidate {
                 self.current.invalidated = self.current.epoch;
@@ -187,12 +187,12 @@ impl Store {
         gone.sort_unstable();
         for key in gone {
             let before = self.take(key.as_str());
-            if !begins_anew {
+            if !is_reset {
                 self.append_to_history(Change { version: before_gap, before, after: None, in_relist_gap: true });
             }
         }
         let mut changed: Vec<Object> = over.changed.into_values().collect();
-        if begins_anew {
+        if is_reset {
             // `rewritten`: objects whose bytes differ from the stored ones although their version is the same.
             for object in changed.into_iter().chain(over.rewritten.into_values()) {
                 self.put(self.current.slot(object.key()), object);
@@ -205,7 +205,7 @@ impl Store {
             self.current.history.bridge(before_gap, version);
             self.advance_to(version);
         }
-        if begins_anew { RelistOutcome::Reset } else { RelistOutcome::Continued }
+        if is_reset { RelistOutcome::Reset } else { RelistOutcome::Continued }
     }
 
     /// Replaces everything by a complete list at `version`; see [`Store::commit_list`].
