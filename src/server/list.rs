@@ -26,7 +26,7 @@ use super::sorting::{SortedPage, Sorting};
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
-use crate::flow_control::long_work::may_read;
+use crate::flow_control::long_work::{LONG, may_read};
 use crate::flow_control::unread;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
@@ -147,7 +147,7 @@ async fn answer_in(
     context.record.record_access(selection.access());
     let further = request.sorting.as_ref().map(|sorting| format!("sort by {}", sorting.text()));
     let explanation = Box::pin(explain::wanted_explanation(context, resource, selection, &state, further)).await;
-    let held_bytes = page.held_bytes;
+    let page_held_bytes = page.held_bytes;
     let first_length = page.objects.first_length();
     // The length of the longest object bounds the memory for rendering YAML and Tables.
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Representation::Table(_));
@@ -160,13 +160,25 @@ async fn answer_in(
         | Representation::AggregatedDiscovery
         | Representation::Facets => None,
     };
+    let held_bytes = page_held_bytes
+        + table.as_ref().map_or(0, |columns| columns.most_held(longest))
+        + match agreed.format {
+            Format::Json => 0,
+            Format::Yaml => yaml::most_held(longest),
+            Format::Protobuf => protobuf::MOST_HELD,
+        };
+    // The response counts when it begins. A list that needs a long turn counts before, because otherwise lists that are
+    // rejected then would use up the long turns of other users.
+    let waiting_share =
+        (first_length > LONG).then(|| server.limits.unread().admit(context.user, unread::STREAMED + held_bytes));
+    let _waiting_share = waiting_share.transpose().map_err(ApiError::Limited)?;
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);
         // In a box, so that lists in other formats hold no memory for this future.
         let written = Box::pin(async {
             let Some(shape) = protobuf::Objects::for_format(&catalog, resource, &agreed.form) else { return Ok(None) };
             // Both listings are in memory while the length is measured, which takes many turns.
-            let both_bytes = 2 * held_bytes;
+            let both_bytes = 2 * page_held_bytes;
             let both_share = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
             let _both_share = both_share.transpose().map_err(ApiError::Limited)?;
             let (state, measured_page) = take_page(&request, state).await?;
@@ -204,17 +216,8 @@ async fn answer_in(
     }
     response.body_mut().end_when_revoked(revocation);
     response.body_mut().add_held_bytes(held_bytes);
-    if let Some(columns) = table {
-        response.body_mut().add_held_bytes(columns.most_held(longest));
-    }
-    if agreed.format == Format::Yaml {
-        response.body_mut().add_held_bytes(yaml::most_held(longest));
-    }
     if let Some(permit) = permit {
         response.body_mut().hold(permit);
-    }
-    if agreed.format == Format::Protobuf {
-        response.body_mut().add_held_bytes(protobuf::MOST_HELD);
     }
     if agreed.misses_protobuf {
         protobuf::add_missed_header(resource, &mut response);

@@ -294,6 +294,62 @@ async fn the_work_of_rows_is_divided_into_turns() {
     }
 }
 
+/// Takes all permits, until the gate is opened.
+async fn block_permits(seats: &Arc<Seats>, gate: &Arc<Gate>) -> JoinSet<()> {
+    let processors = available_parallelism().unwrap().get();
+    let permits = processors + processors.div_ceil(2);
+    let mut blockers = JoinSet::new();
+    for number in 0..permits {
+        let (mut worker, gate) = (seats.worker(&user(&format!("blocker-{number}"))), gate.clone());
+        let bytes = if number < processors { LONG + 1 } else { VERY_LONG + 1 };
+        blockers.spawn(async move {
+            worker.arrive().await.unwrap();
+            let work = async {
+                wait_to_read(bytes).await;
+                gate.pass();
+            };
+            worker.work_through(work).await;
+        });
+    }
+    while gate.blocked.load(Ordering::SeqCst) < permits {
+        yield_now().await;
+    }
+    blockers
+}
+
+/// Otherwise the rejected requests of one user would take the long turns from the requests of others.
+#[test]
+fn a_response_for_which_there_is_no_room_is_rejected_before_its_long_turn() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut fixture = Fixture::new();
+        put_long(&mut fixture, "long");
+        let (limits, gate) = (fixture.server.limits(), Arc::new(Gate::default()));
+        let reader = user("reader");
+        let _blockers = block_permits(limits.seats(), &gate).await;
+        let mut shares = Vec::new();
+        while let Ok(share) = limits.unread().admit(&reader, LONG as u64) {
+            shares.push(share);
+        }
+        for (path, accept) in [
+            (ONE, "application/json"),
+            (ONE, TABLE),
+            (SHIRTS, "application/json"),
+            (SHIRTS, "application/yaml"),
+            (SHIRTS, TABLE),
+        ] {
+            let answer = timeout(PATIENCE / 2, get_in(&fixture, &reader, path, accept)).await;
+            let answer = answer.unwrap_or_else(|_| panic!("{path} as {accept} waits for a long turn"));
+            assert_eq!(answer.status(), 429, "{path} as {accept}");
+        }
+        drop(shares);
+        let mut admitted = Box::pin(get_in(&fixture, &reader, ONE, "application/json"));
+        assert!(timeout(Duration::from_millis(50), &mut admitted).await.is_err(), "with room, it waits for its turn");
+        gate.open();
+        assert_eq!(timeout(PATIENCE, admitted).await.expect("its turn").status(), 200);
+    });
+}
+
 /// Takes all permits, and lets one request after the other come to the object that `put` adds.
 fn assert_long_turns(mut fixture: Fixture, put: impl FnOnce(&mut Fixture), ways: &[Way<'_>]) {
     let open_as = ways.last().unwrap().2;
@@ -306,24 +362,7 @@ fn assert_long_turns(mut fixture: Fixture, put: impl FnOnce(&mut Fixture), ways:
         put(&mut fixture);
         let (fixture, gate) = (Arc::new(fixture), Arc::new(Gate::default()));
         let seats = fixture.server.limits().seats().clone();
-        let processors = available_parallelism().unwrap().get();
-        let permits = processors + processors.div_ceil(2);
-        let mut blockers = JoinSet::new();
-        for number in 0..permits {
-            let (mut worker, gate) = (seats.worker(&user(&format!("blocker-{number}"))), gate.clone());
-            let bytes = if number < processors { LONG + 1 } else { VERY_LONG + 1 };
-            blockers.spawn(async move {
-                worker.arrive().await.unwrap();
-                let work = async {
-                    wait_to_read(bytes).await;
-                    gate.pass();
-                };
-                worker.work_through(work).await;
-            });
-        }
-        while gate.blocked.load(Ordering::SeqCst) < permits {
-            yield_now().await;
-        }
+        let _blockers = block_permits(&seats, &gate).await;
         let mut readers = JoinSet::new();
         let mut missing = Vec::new();
         for (number, (what, path, accept)) in ways.iter().copied().enumerate() {
