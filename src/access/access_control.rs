@@ -153,8 +153,18 @@ enum WherePermitted {
     All,
     /// In some namespaces.
     Some,
-    /// In no namespace, for this reason; see [`Decision::Denied`].
-    Nowhere(String),
+    /// In no namespace.
+    Nowhere(Denial),
+}
+
+/// Why a user does not have a permission.
+struct Denial {
+    /// The permission.
+    permission: Attributes,
+    /// The reason of the authorizer; see [`Decision::Denied`].
+    reason: String,
+    /// The limit because of which no namespace was reviewed, if that is so. Only callers that may use the View may learn it.
+    limit: Option<String>,
 }
 
 /// The reason in the rejection of a caller that may not use the View, but may send the same request without it. The
@@ -294,8 +304,8 @@ impl AccessControl {
         let decided = match arrived.scope {
             AuthorizationScope::Request => {
                 let decided = RequiredPermissions::for_request(attributes);
-                if let Some((denied, reason)) = self.first_denied(&identity, decided.iter()).await? {
-                    return Err(forbidden(&identity, &denied, reason));
+                if let Some(denial) = self.first_denied(&identity, decided.iter()).await? {
+                    return Err(forbidden(&identity, &denial.permission, denial.reason));
                 }
                 decided
             }
@@ -319,7 +329,7 @@ impl AccessControl {
         attributes.keep_fields(&*self.settings.known_field);
         attributes.bound_requirements();
         let decided = view.required_permissions(identity, &Arc::new(attributes));
-        Ok(self.decide_through(identity, decided).await?.err().map(|(_, reason)| reason))
+        Ok(self.decide_through(identity, decided).await?.err().map(|denial| denial.reason))
     }
 
     /// The permissions of `wanted` that suffice and that the user has: the alternative, or all of the others. The inner
@@ -332,12 +342,12 @@ impl AccessControl {
         &self,
         identity: &Identity,
         wanted: RequiredPermissions,
-    ) -> Result<Result<RequiredPermissions, (Attributes, String)>, AccessError> {
+    ) -> Result<Result<RequiredPermissions, Denial>, AccessError> {
         if let Some((namespaces, request)) = wanted.some() {
             return Ok(match self.decide_some(identity, (namespaces, request)).await? {
                 WherePermitted::All => Ok(RequiredPermissions::for_request(Arc::new(request.clone()))),
                 WherePermitted::Some => Ok(wanted),
-                WherePermitted::Nowhere(reason) => Err((request.clone(), reason)),
+                WherePermitted::Nowhere(denial) => Err(denial),
             });
         }
         if let Some(alternative) = wanted.alternative() {
@@ -385,16 +395,16 @@ impl AccessControl {
             Decision::Denied(reason) => reason,
         };
         namespaces.record_whole(false);
+        let nowhere = |reason, limit| WherePermitted::Nowhere(Denial { permission: request.clone(), reason, limit });
         Ok(match some {
             Ok(()) => WherePermitted::Some,
-            Err(NoPermittedNamespace::Nowhere) => WherePermitted::Nowhere(reason),
-            Err(NoPermittedNamespace::TooMany(message)) => WherePermitted::Nowhere(message),
+            Err(NoPermittedNamespace::Nowhere) => nowhere(reason, None),
+            Err(NoPermittedNamespace::TooMany(limit)) => nowhere(reason, Some(limit)),
             Err(NoPermittedNamespace::Undecided(why)) => return Err(AccessError::without_decision(&why)),
         })
     }
 
-    /// The first of these permissions that the user does not have, and the authorizer's reason; `None`: the user has
-    /// all.
+    /// The denial of the first of these permissions that the user does not have; `None`: the user has all.
     ///
     /// # Errors
     /// The API server does not decide about one of them.
@@ -402,11 +412,13 @@ impl AccessControl {
         &self,
         identity: &Identity,
         wanted: impl Iterator<Item = Cow<'_, Attributes>>,
-    ) -> Result<Option<(Attributes, String)>, AccessError> {
+    ) -> Result<Option<Denial>, AccessError> {
         for attributes in wanted {
             match self.authorizer.decide(identity, &attributes).await {
                 Decision::Allowed => {}
-                Decision::Denied(reason) => return Ok(Some((attributes.into_owned(), reason))),
+                Decision::Denied(reason) => {
+                    return Ok(Some(Denial { permission: attributes.into_owned(), reason, limit: None }));
+                }
                 Decision::Unavailable(why) => return Err(AccessError::without_decision(&why)),
             }
         }
@@ -430,16 +442,17 @@ impl AccessControl {
         view: ViewScope<'_>,
     ) -> Result<RequiredPermissions, AccessError> {
         let required = view.required_permissions(identity, attributes);
-        let (denied, reason) = match self.decide_through(identity, required).await? {
-            Ok(decided) => return Ok(decided),
-            Err(denied) => denied,
+        // Without a decision, a caller that may not use the View gets the usual rejection too: a View that does not exist
+        // needs fewer decisions.
+        let denial = match self.decide_through(identity, required).await {
+            Ok(Ok(decided)) => return Ok(decided),
+            Ok(Err(denial)) => Ok(denial),
+            Err(undecided) => Err(undecided),
         };
         // One of the two permissions can be the one that was just denied. It is not reviewed again.
-        let known_decision =
-            |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));
-        let decide = async |about: &Attributes| match known_decision(about) {
-            Some(decision) => decision.await,
-            None => self.authorizer.decide(identity, about).await,
+        let decide = async |about: &Attributes| match &denial {
+            Ok(denial) if denial.permission == *about => Decision::Denied(denial.reason.clone()),
+            Ok(_) | Err(_) => self.authorizer.decide(identity, about).await,
         };
         let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
         match (by_use, by_own) {
@@ -447,7 +460,10 @@ impl AccessControl {
                 Err(AccessError::without_decision(&why))
             }
             // The caller may use the View, and so may learn which permission is missing.
-            (Decision::Allowed, _) => Err(forbidden(identity, &denied, reason)),
+            (Decision::Allowed, _) => Err(match denial {
+                Ok(Denial { permission, reason, limit }) => forbidden(identity, &permission, limit.unwrap_or(reason)),
+                Err(undecided) => undecided,
+            }),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {
                 let name = view.using.resource.as_ref().map_or("", |about| &*about.name);

@@ -28,8 +28,10 @@ use crate::access::attributes::Attributes;
 use crate::access::authorization::{Authorizer, Decision};
 use crate::access::backend::ReviewError;
 use crate::access::namespace_permissions::{NamespacePermissions, NoPermittedNamespace};
+use crate::flow_control::user::{User, UserShare};
+use crate::model::shares::Shares;
 use crate::model::{Gvr, Version};
-use crate::registry::binding_subjects::{BindingSubjects, role_bindings};
+use crate::registry::binding_subjects::{BindingSubjects, STEPS, role_bindings};
 use crate::registry::event_dispatcher::{MailboxContents, Subscription};
 use crate::registry::view_namespaces::{PermittedNamespaces, PermittedSince};
 use crate::registry::{LoadState, Registry, ResourceState};
@@ -55,17 +57,23 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// more than five minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(220);
 
+/// How often a change of RoleBindings holds the events of a watch until the permissions are reviewed. Someone who changes
+/// RoleBindings all the time would otherwise hold the watches of others all the time. Changes that follow sooner are
+/// reviewed within a second, and events are sent meanwhile.
+const BETWEEN_HOLDS: Duration = Duration::from_secs(10);
+
 /// How soon a watch reviews again after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// The maximum number of bytes of all callers together, also of those in use. Beyond it, further callers get no reviews.
+/// The maximum number of bytes of all callers together, also of those in use. A tenant may take half of what the others
+/// leave. The callers of a tenant that has taken its share get no reviews.
 pub(super) const MOST_BYTES: usize = 128 << 20;
+
+/// The bytes that a tenant may take in any case.
+const FIRST_BYTES: u64 = 256 << 10;
 
 /// The maximum number of reviews that a request waits for, one after the other, while RoleBindings change.
 const MOST_RUNS: usize = 3;
-
-/// The number of steps of a search between two pauses.
-const STEPS: usize = 64;
 
 /// Bytes of a candidate in memory in addition to its name.
 const CANDIDATE_BYTES: usize = size_of::<(String, Candidate)>() + 32;
@@ -92,18 +100,26 @@ pub(super) struct PermittedCaller {
     /// The longest time between two reviews of a candidate.
     longest_wait: Duration,
     held_bytes: AtomicUsize,
+    /// The bytes of this caller, as part of those of all callers. `None` if its tenant has taken its share.
+    share: Mutex<Option<UserShare>>,
     /// The bytes of all callers.
-    memory: Arc<CallerMemory>,
+    memory: CallerMemory,
 }
 
-/// The memory of all callers, which is bounded.
-#[derive(Debug, Default)]
-pub(super) struct CallerMemory(AtomicUsize);
+/// The memory of all callers, which is bounded, and shared between tenants.
+#[derive(Clone, Debug)]
+pub(super) struct CallerMemory(Arc<Shares<User>>);
+
+impl Default for CallerMemory {
+    fn default() -> CallerMemory {
+        CallerMemory(Arc::new(Shares::new(MOST_BYTES as u64, FIRST_BYTES)))
+    }
+}
 
 impl CallerMemory {
     /// The bytes of all callers, also of those that only watches use.
     pub(super) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        usize::try_from(self.0.total()).unwrap_or(usize::MAX)
     }
 }
 
@@ -207,7 +223,7 @@ impl PermittedCaller {
         (authorizer, identity): (Arc<Authorizer>, Arc<Identity>),
         permission: Attributes,
         since: PermittedSince,
-        (sooner, memory): (f64, Arc<CallerMemory>),
+        (sooner, memory): (f64, CallerMemory),
     ) -> PermittedCaller {
         let subjects = BindingSubjects::new(&identity.user, &identity.groups);
         let reviews = Reviews {
@@ -231,9 +247,10 @@ impl PermittedCaller {
             reviews: Mutex::new(reviews),
             longest_wait: LONGEST_WAIT.mul_f64(1.0 - sooner),
             held_bytes: AtomicUsize::new(0),
+            share: Mutex::default(),
             memory,
         };
-        caller.count_bytes();
+        let _fits = caller.count_bytes();
         caller
     }
 
@@ -249,7 +266,10 @@ impl PermittedCaller {
 
     /// Follows the permission as long as a watch lasts. Changes of RoleBindings wake the watch.
     pub(super) fn follow(self: &Arc<Self>) -> FollowedReviews {
-        FollowedReviews { caller: self.clone(), changes: None, has_changed: false, review: None }
+        let mut followed =
+            FollowedReviews { caller: self.clone(), changes: None, has_changed: false, held: None, review: None };
+        followed.subscribe();
+        followed
     }
 
     fn lock(&self) -> MutexGuard<'_, Reviews> {
@@ -318,20 +338,20 @@ impl PermittedCaller {
         let finding = self.finding.lock().await;
         self.find_candidates().await;
         drop(finding);
-        self.count_bytes();
-        let outcome = match self.memory.bytes() > MOST_BYTES {
-            true => {
+        let outcome = match self.count_bytes() {
+            true => self.send_reviews(with_whole).await,
+            false => {
                 self.lock().forget();
                 Err(ReviewError::TooMany)
             }
-            false => self.send_reviews(with_whole).await,
         };
         {
             let mut reviews = self.lock();
             reviews.ended = Some(Instant::now());
             reviews.failed = outcome.clone().err().map(|why| (Instant::now(), why));
         }
-        self.count_bytes();
+        // If the published names do not fit any more, the next reviews fail.
+        let _fits = self.count_bytes();
         // A failure leaves earlier results as they are, except for what was denied since.
         let is_complete = outcome.is_ok() && self.lock().whole.decided.is_some();
         if is_complete || self.permitted.current().is_some() {
@@ -400,7 +420,11 @@ impl PermittedCaller {
         if known == Some(place.end) {
             return;
         }
-        match known.and_then(|end| self.subjects.changes(&snapshot, end)) {
+        let changes = match known {
+            Some(end) => self.subjects.changes(&snapshot, end).await,
+            None => None,
+        };
+        match changes {
             Some(changes) => {
                 let now = Instant::now();
                 for namespace in changes.namespaces {
@@ -434,7 +458,7 @@ impl PermittedCaller {
                 tokio::task::yield_now().await;
             }
         }
-        let latest = self.subjects.latest_changes(snapshot);
+        let latest = self.subjects.latest_changes(snapshot).await;
         let now = Instant::now();
         let mut reviews = self.lock();
         reviews.are_too_many = found.len() > MOST_CANDIDATES;
@@ -470,8 +494,9 @@ impl PermittedCaller {
         self.permitted.record(found, reached);
     }
 
-    /// Counts the memory of the caller, and corrects that of all callers.
-    fn count_bytes(&self) {
+    /// Counts the memory of the caller for its tenant. False if the tenant has taken its share of the memory of all callers;
+    /// then the count stays as it was.
+    fn count_bytes(&self) -> bool {
         let Identity { user, uid, groups, extra } = &*self.identity;
         let texts = |texts: &[String]| texts.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
         let extra = extra.iter().map(|(key, values)| key.len() + texts(values) + size_of::<(String, Vec<String>)>());
@@ -484,9 +509,27 @@ impl PermittedCaller {
         };
         let candidates: usize = reviews.candidates.iter().map(of_candidate).sum();
         let bytes = size_of::<Self>() + identity + self.subjects.held_bytes() + candidates;
-        let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
-        self.memory.0.fetch_add(bytes, Ordering::Relaxed);
-        self.memory.0.fetch_sub(before, Ordering::Relaxed);
+        drop(reviews);
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = self.held_bytes.load(Ordering::Relaxed);
+        // A share only grows. A much smaller caller takes a new one.
+        if bytes < counted / 2 {
+            *share = None;
+        }
+        let fits = match &mut *share {
+            Some(share) => share.raise(bytes as u64),
+            none => {
+                *none = self.memory.0.take(&User::named(&self.identity.user), bytes as u64);
+                none.is_some()
+            }
+        };
+        let held = match (fits, share.is_some()) {
+            (true, _) => bytes.max(if bytes < counted / 2 { 0 } else { counted }),
+            (false, true) => counted,
+            (false, false) => 0,
+        };
+        self.held_bytes.store(held, Ordering::Relaxed);
+        fits
     }
 
     /// When a watch should review next, without a change of RoleBindings.
@@ -500,12 +543,6 @@ impl PermittedCaller {
             Some((failed, _)) => due.max(*failed + AFTER_FAILURE),
             None => due,
         }
-    }
-}
-
-impl Drop for PermittedCaller {
-    fn drop(&mut self) {
-        self.memory.0.fetch_sub(self.held_bytes(), Ordering::Relaxed);
     }
 }
 
@@ -600,6 +637,8 @@ pub(super) struct FollowedReviews {
     changes: Option<(Arc<ResourceState>, Subscription)>,
     /// Whether RoleBindings may have changed since the last reviews.
     has_changed: bool,
+    /// When a change last held the events of the watch; `None` before the first.
+    held: Option<Instant>,
     /// Reviews in progress. They continue when the watch has sent something meanwhile.
     review: Option<BoxFuture<'static, ()>>,
 }
@@ -609,13 +648,32 @@ impl FollowedReviews {
     /// ([`FollowedReviews::reviewed`]): a client that reads slowly would otherwise receive events for long.
     pub(super) fn is_due(&mut self) -> bool {
         self.read_changes();
-        self.review.is_some() || self.has_changed || self.caller.next_review() <= Instant::now()
+        self.review.is_some() || self.next_review() <= Instant::now()
+    }
+
+    /// The memory of the subscription in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.changes.as_ref().map_or(0, |(_, subscription)| subscription.held_bytes())
+    }
+
+    /// Whether the next change of RoleBindings holds the events of the watch: see [`BETWEEN_HOLDS`].
+    fn may_hold(&self) -> bool {
+        self.held.is_none_or(|held| held + BETWEEN_HOLDS <= Instant::now())
+    }
+
+    /// When the next review is due, as far as is known now.
+    fn next_review(&self) -> Instant {
+        match self.has_changed {
+            true if self.may_hold() => Instant::now(),
+            true => self.caller.lock().earliest(),
+            false => self.caller.next_review(),
+        }
     }
 
     /// Waits until reviews are due, and until they are done.
     pub(super) async fn reviewed(&mut self) {
         if self.review.is_none() {
-            if !self.is_due() {
+            while !self.is_due() {
                 let changed = async {
                     match &self.changes {
                         Some((_, subscription)) => subscription.changed().await,
@@ -624,18 +682,20 @@ impl FollowedReviews {
                 };
                 tokio::select! {
                     () = changed => {}
-                    () = sleep_until(self.caller.next_review()) => {}
+                    () = sleep_until(self.next_review()) => {}
                 }
-                self.read_changes();
             }
-            self.has_changed = false;
             let caller = self.caller.clone();
+            let has_changed = std::mem::take(&mut self.has_changed);
+            // A new subscription counts as changed. Often, the request of the watch has just had the reviews.
+            let is_done = caller.has_reached(caller.current_place().as_ref());
+            if is_done && caller.next_review() > Instant::now() {
+                return;
+            }
+            if has_changed && self.may_hold() {
+                self.held = Some(Instant::now());
+            }
             self.review = Some(Box::pin(async move {
-                // A new subscription counts as changed. Often, the request of the watch has just had the reviews.
-                let is_done = caller.has_reached(caller.current_place().as_ref());
-                if is_done && caller.next_review() > Instant::now() {
-                    return;
-                }
                 let earliest = caller.lock().earliest();
                 sleep_until(earliest).await;
                 // The lease of the watch ends it if there is no result for long.
@@ -648,12 +708,14 @@ impl FollowedReviews {
         self.review = None;
     }
 
-    /// Records whether RoleBindings have changed since the last call.
+    /// Records whether RoleBindings have changed since the last call, so that the permissions of the caller may be others.
     fn read_changes(&mut self) {
         self.subscribe();
         if let Some((_, subscription)) = &self.changes {
             self.has_changed |= match subscription.take() {
-                MailboxContents::Changes { changes, .. } => !changes.is_empty(),
+                MailboxContents::Changes { changes, .. } => {
+                    changes.iter().any(|event| self.caller.subjects.are_affected_by(&event.change))
+                }
                 MailboxContents::Overflowed => true,
             };
         }

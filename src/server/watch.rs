@@ -165,7 +165,9 @@ pub(super) async fn answer(
     let audit_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
     // A watch of parts of objects has a `Resource` value of its own.
     let parts_bytes = if agreed.parts.is_whole() { 0 } else { size_of::<Resource>() + agreed.parts.held_bytes() };
-    let held_bytes = subscription.held_bytes() + lease.held_bytes() + audit_bytes + parts_bytes;
+    let view_changes = ViewChanges::new(&resource, context.view.as_ref());
+    let held_bytes =
+        subscription.held_bytes() + lease.held_bytes() + audit_bytes + parts_bytes + view_changes.held_bytes();
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
     let counted = server.limits.watches().open(context.user, held_bytes).map_err(ApiError::Limited)?;
     let initial = match start {
@@ -176,7 +178,7 @@ pub(super) async fn answer(
         lease,
         subscription,
         draining: server.draining.subscribe(),
-        view_changes: ViewChanges::new(&resource, context.view.as_ref()),
+        view_changes,
         _open: open,
         counted,
         unpaid: UnchargedWork::new(server.limits.seats(), context.user),

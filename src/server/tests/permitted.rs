@@ -386,6 +386,59 @@ async fn a_watch_sends_no_event_of_a_namespace_whose_role_binding_is_gone() {
     assert_eq!(watch.next().await, None);
 }
 
+/// Someone who changes RoleBindings of the caller all the time could otherwise hold the watches of the caller for ever.
+#[tokio::test(start_paused = true)]
+async fn a_watch_sends_events_while_role_bindings_change_all_the_time() {
+    let mut cluster = Cluster::new();
+    cluster.bind("a", "own", &subject("User", "busy"));
+    for verb in ["list", "watch"] {
+        cluster.reviews.grant(&format!("busy {verb} shirts a"));
+    }
+    let version = cluster.version("busy").await;
+    let mut watch = cluster.watch("busy", &version).await;
+    let mut held = Vec::new();
+    for number in 0..40 {
+        // The caller is named in `b` in every other round, where it has no permission.
+        match number % 2 {
+            0 => cluster.bind("b", "flapping", &subject("User", "busy")),
+            _ => cluster.unbind("b", "flapping"),
+        };
+        cluster.fixture.put("a", &format!("event-{number}"), "blue");
+        let begun = Instant::now();
+        let event = watch.next().await.expect("an event");
+        assert_eq!(event["object"]["metadata"]["name"], format!("event-{number}"));
+        held.extend((!begun.elapsed().is_zero()).then(|| begun.elapsed()));
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(held.len() <= 2 && held.iter().all(|held| *held <= Duration::from_secs(1)), "{held:?}");
+}
+
+/// The same by changes that grant the caller nothing else: they cause no review, and hold no event.
+#[tokio::test(start_paused = true)]
+async fn changes_that_grant_the_same_cause_no_review_of_a_watch() {
+    let mut cluster = Cluster::new();
+    cluster.bind("a", "own", &subject("User", "busy"));
+    for verb in ["list", "watch"] {
+        cluster.reviews.grant(&format!("busy {verb} shirts a"));
+    }
+    let version = cluster.version("busy").await;
+    let mut watch = cluster.watch("busy", &version).await;
+    cluster.fixture.put("a", "first", "blue");
+    assert_eq!(watch.next().await.expect("an event")["object"]["metadata"]["name"], "first");
+    sleep(Duration::from_secs(300)).await;
+    cluster.fixture.put("a", "second", "blue");
+    assert!(watch.next().await.is_some(), "the watch reviews what is due");
+    let reviews = cluster.reviews.take_single();
+    for number in 0..300 {
+        cluster.bind("a", "own", &subject("User", "busy"));
+        cluster.fixture.put("a", &format!("event-{number}"), "blue");
+        let begun = Instant::now();
+        assert!(watch.next().await.is_some());
+        assert_eq!(begun.elapsed(), Duration::ZERO, "{number}");
+    }
+    assert_eq!((cluster.reviews.take_single(), reviews > 0), (0, true));
+}
+
 #[tokio::test(start_paused = true)]
 async fn permissions_that_follow_a_role_binding_are_noticed_soon() {
     for delay in [1, 5, 50] {
@@ -587,10 +640,19 @@ async fn a_caller_of_too_many_namespaces_is_told_the_limit() {
         cluster.bind_without_publishing(&format!("n{number}"), "x", &subject("User", "many"));
     }
     cluster.bindings.publish();
+    cluster.reviews.grant("many use views *");
     let list = cluster.get("many", &format!("{VIEW}{ALL_SHIRTS}")).await;
     assert_eq!(list.code, 403);
     assert!(list.message().contains("in more than 4096 namespaces"), "{}", list.message());
     assert_eq!(cluster.reviews.take_single(), 0, "none of them is reviewed");
+    for number in 0..=MOST_CANDIDATES {
+        cluster.bind_without_publishing(&format!("n{number}"), "y", &subject("User", "unrelated"));
+    }
+    cluster.bindings.publish();
+    let own = cluster.get("unrelated", &format!("{VIEW}{ALL_SHIRTS}")).await;
+    let missing = cluster.get("unrelated", &format!("{VIEW}{ALL_SHIRTS}").replace("/own/", "/own2/")).await;
+    assert_eq!((own.code.as_u16(), missing.code.as_u16()), (403, 403));
+    assert_eq!(own.message(), missing.message().replace("own2", "own"), "the caller may not use the View");
     cluster.unbind("n7", "x");
     sleep(Duration::from_secs(2)).await;
     cluster.reviews.grant("many list shirts n8");

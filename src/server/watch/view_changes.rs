@@ -37,6 +37,11 @@ impl ViewChanges {
         }
     }
 
+    /// The memory of what the watch follows, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.reviews.as_ref().map_or(0, FollowedReviews::held_bytes)
+    }
+
     /// The reason why the View shows other objects now than when the watch began; `None` if it does not. `resource` is
     /// the resource of the watch.
     pub(super) fn reason(&self, resource: &Resource) -> Option<&'static str> {

@@ -16,6 +16,7 @@ use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
 use super::invalid_object::InvalidObject;
 use super::object_schema::ObjectSchema;
 use super::prune::Prune;
+use super::role_binding::{self, SubjectPaths};
 use super::scan::{self, FoundSpans};
 use super::trie::{PathStep, Paths, Trie, is_many};
 use super::validation;
@@ -93,8 +94,8 @@ struct Reading {
     labels: usize,
     /// The number of the path to the uids in metadata.ownerReferences.
     owners: usize,
-    /// The number of the path to the names of the subjects; only for RoleBindings.
-    subjects: Option<usize>,
+    /// The paths to subjects and role; only for RoleBindings.
+    subjects: Option<SubjectPaths>,
     /// The numbers of the paths to kind and apiVersion if records omit these two; `None`: records keep them.
     type_meta: Option<(usize, usize)>,
 }
@@ -212,14 +213,17 @@ impl Extractor {
         Extractor::from_parts(labels, fields, reading)
     }
 
-    /// The extractor, without fields of a FieldCache, that also extracts the names of the subjects of RoleBindings, as
+    /// The extractor, without fields of a FieldCache, that also extracts the subjects and the role of RoleBindings, as
     /// [`FieldIndex::SUBJECTS`].
     #[must_use]
     pub fn with_subjects(&self) -> Extractor {
         let Whole { labels, fields, reading, .. } = &*self.whole;
         let mut reading = reading.clone();
         let key = |name: &str| PathStep::Key(name.to_owned());
-        reading.subjects = Some(reading.paths.insert(&[key("subjects"), PathStep::Any, key("name")]));
+        reading.subjects = Some(SubjectPaths {
+            subjects: reading.paths.insert(&[key("subjects"), PathStep::Any]),
+            role: reading.paths.insert(&[key("roleRef")]),
+        });
         let schema = self.schema.clone();
         Extractor { schema, ..Extractor::from_parts(labels.clone(), fields.clone(), reading) }
     }
@@ -461,14 +465,14 @@ impl Extractor {
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
-        if let Some(path) = reading.subjects {
-            // Without the limit on the values of FieldCaches: only one path leads to these names, so together they are
-            // not longer than the object.
+        if let Some(paths) = reading.subjects {
+            // Without the limit on the values of FieldCaches: only one path leads to a subject, so all texts together
+            // are not much longer than the object.
             if found.has_too_many {
                 unknown.push(FieldIndex::SUBJECTS);
             } else {
-                let names = distinct_values(&bytes, found.values(path), shift)?;
-                names.iter().for_each(|name| texts.push_value(FieldIndex::SUBJECTS, name));
+                let subjects = role_binding::texts(&bytes, found, paths, (&namespace, shift));
+                subjects.iter().for_each(|text| texts.push_value(FieldIndex::SUBJECTS, text));
             }
         }
         // The record lists unknown fields after all values.

@@ -23,6 +23,7 @@ pub mod json_path;
 mod object_schema;
 pub mod path;
 pub mod prune;
+pub mod role_binding;
 pub mod scan;
 mod trie;
 pub mod validation;
