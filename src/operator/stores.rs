@@ -17,7 +17,7 @@ use crate::crd::{Crd, Schema};
 use crate::extract::extra::{self, TargetResource};
 use crate::extract::{ExtraFields, Extractor};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
-use crate::model::Gvr;
+use crate::model::{Gvr, Scope};
 use crate::registry::{Definition, Definitions, PartialStore};
 
 /// The result on one FieldCache.
@@ -46,6 +46,8 @@ pub struct DesiredStore {
     pub rejected: Vec<extra::ExtraFieldError>,
     /// The selection of its objects; `None`: all.
     pub scope: Option<Arc<PartialStore>>,
+    /// Whether its objects are in namespaces.
+    pub resource_scope: Scope,
 }
 
 /// A problem of a FieldCache or View.
@@ -277,6 +279,7 @@ fn stores(
             extractor: extended,
             rejected: outcome.problems,
             scope,
+            resource_scope: definition.scope,
         });
     }
     Ok((stores, problems))
