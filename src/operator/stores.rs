@@ -195,7 +195,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
 /// The message for a resource whose plural name prevents lists in all namespaces, so that it cannot be cached.
 pub(super) fn unsupported(resource: &str) -> String {
     format!(
-        "a resource with the plural name {resource} cannot be listed in all namespaces: the API server reads /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
+        "a resource with the plural name {resource} cannot be listed in all namespaces: API servers read {resource} after /apis/GROUP/VERSION/ as a prefix of an old form of path; give the resource another plural name"
     )
 }
 
