@@ -97,7 +97,8 @@ impl Row {
     }
 }
 
-/// The rows of a resource: metadata.name and, if it is namespaced, metadata.namespace; then its own selectable fields.
+/// The rows of a resource: metadata.name; metadata.namespace, if a field selector may name it; then its own selectable
+/// fields.
 fn rows(resource: &Resource) -> Vec<Row> {
     let name = resource.gvr.to_string();
     let metadata = |field: &str| Row {

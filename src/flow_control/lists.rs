@@ -116,11 +116,23 @@ impl QueuedList {
 fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.usage_of(user));
     let (limit, used) = match scarce {
-        Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),
-        Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),
+        Scarce::Places => {
+            let places = bounds.places;
+            (
+                Limit::Lists,
+                format!("--max-lists={places} large lists are in progress, {in_flight} of them for user {user}"),
+            )
+        }
+        Scarce::Bytes => {
+            let bytes = Bytes(bounds.bytes);
+            let used = format!(
+                "the large lists in progress, {in_flight} of them for user {user}, take --max-list-bytes={bytes}"
+            );
+            (Limit::ListBytes, used)
+        }
     };
     let message = format!(
-        "too many requests, please try again later: {used} are in progress, {in_flight} of them for user {user}; {waiting} more of this user wait. List less at a time (use a selector, a namespace or limit), watch instead of listing again, or raise {}",
+        "too many requests, please try again later: {used}; {waiting} more of this user wait. List less at a time (use a selector, a namespace or limit), watch instead of listing again, or raise {}",
         limit.flag()
     );
     Limited { limit, message, retry_after: Some(RETRY_AFTER) }

@@ -136,7 +136,7 @@ impl Seats {
         Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared), long: LongWorkPermits::new() }
     }
 
-    /// A worker for a user. It has no turn yet.
+    /// A worker for a user: it takes turns for the user, and is charged for them. It has no turn yet.
     pub fn worker(self: &Arc<Seats>, user: &User) -> Worker {
         Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0, next: NextTurn::Usual, permit: None }
     }

@@ -12,6 +12,7 @@ use super::view::{Authorization, ViewResource, ViewSpec};
 use crate::extract::Extractor;
 use crate::extract::extra::{self, FieldRequest};
 use crate::extract::prune;
+use crate::model::Scope;
 use crate::selector::{self, Dialect, FieldExpression, FieldRequirement, LabelSelection, wire};
 
 /// An error of the spec of a FieldCache or View.
@@ -213,8 +214,8 @@ pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, St
 /// Whether a resource that a View names is cached.
 #[derive(Clone, Debug)]
 pub enum CacheLookup {
-    /// A FieldCache caches it: its fields, extra ones too, in the version of the View.
-    Cached(Extractor),
+    /// A FieldCache caches it: its fields, extra ones too, in the version of the View, and its scope.
+    Cached(Extractor, Scope),
     /// No FieldCache caches it.
     NotCached,
     /// There is no such resource. The names of FieldCaches of the resources that the author may mean.
@@ -237,12 +238,11 @@ fn offered(extractor: &Extractor, name: &str) -> String {
 }
 
 /// The problems of the namespaceSelector of a resource at the path `place`; none if it has no such
-/// selector, or an empty one.
-/// `extractor` is that of the resource, and `shown_of` looks up others.
+/// selector, or an empty one. `scope` is that of the resource, and `shown_of` looks up others.
 fn namespace_selector(
     shown: &ViewResource,
     place: &str,
-    extractor: &Extractor,
+    scope: Scope,
     shown_of: &dyn Fn(&str, &str) -> CacheLookup,
 ) -> Vec<SpecError> {
     let Some(selector) = shown.namespace_selector.as_ref().filter(|selector| !selector.is_empty()) else {
@@ -257,11 +257,11 @@ fn namespace_selector(
         let message = "select Namespaces by labelSelector: namespaceSelector is for objects in namespaces";
         return invalid(SpecErrorReason::InvalidSelector, message);
     }
-    if !extractor.accepts_namespace() {
+    if scope == Scope::Cluster {
         let message = "the resource is cluster-scoped: its objects have no namespace to select";
         return invalid(SpecErrorReason::InvalidSelector, message);
     }
-    if !matches!(shown_of("", "namespaces"), CacheLookup::Cached(_)) {
+    if !matches!(shown_of("", "namespaces"), CacheLookup::Cached(..)) {
         let message = "the labels of Namespaces are read from their cache, and namespaces are not cached: create the \
                        FieldCache namespaces, without a scope";
         return invalid(SpecErrorReason::NotCached, message);
@@ -270,12 +270,12 @@ fn namespace_selector(
 }
 
 /// The problems of permittedNamespaces of a resource at the path `place`; none if it is not set. `authorization` is that
-/// of the View, `extractor` that of the resource, and `shown_of` looks up others.
+/// of the View, `scope` that of the resource, and `shown_of` looks up others.
 fn permitted_namespaces(
     shown: &ViewResource,
     place: &str,
     authorization: Authorization,
-    extractor: &Extractor,
+    scope: Scope,
     shown_of: &dyn Fn(&str, &str) -> CacheLookup,
 ) -> Vec<SpecError> {
     if shown.permitted_namespaces != Some(true) {
@@ -293,11 +293,11 @@ fn permitted_namespaces(
         return invalid(SpecErrorReason::InvalidSelector, message);
     }
     let is_namespaces = (&*shown.group, &*shown.resource) == ("", "namespaces");
-    if !is_namespaces && !extractor.accepts_namespace() {
+    if !is_namespaces && scope == Scope::Cluster {
         let message = "the resource is cluster-scoped: its objects have no namespace in which a permission could hold";
         return invalid(SpecErrorReason::InvalidSelector, message);
     }
-    if !matches!(shown_of("rbac.authorization.k8s.io", "rolebindings"), CacheLookup::Cached(_)) {
+    if !matches!(shown_of("rbac.authorization.k8s.io", "rolebindings"), CacheLookup::Cached(..)) {
         let message = "the namespaces of a caller are found by RoleBindings, and rolebindings are not cached: create the \
                        FieldCache rolebindings.rbac.authorization.k8s.io, without a scope";
         return invalid(SpecErrorReason::NotCached, message);
@@ -322,7 +322,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                            authorization Caller";
             problems.push(problem("spec.consumer", SpecErrorReason::InvalidSelector, message));
         }
-        if !matches!(shown_of("", "pods"), CacheLookup::Cached(_)) {
+        if !matches!(shown_of("", "pods"), CacheLookup::Cached(..)) {
             let message = "matchLabelKeys and mismatchLabelKeys are read from the caller's Pod, and pods are not cached: create the \
                            FieldCache pods";
             problems.push(problem("spec.consumer", SpecErrorReason::NotCached, message));
@@ -357,8 +357,8 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             problems.push(problem(format!("{place}.{list}"), SpecErrorReason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
-        let extractor = match shown_of(&shown.group, &shown.resource) {
-            CacheLookup::Cached(extractor) => extractor,
+        let (extractor, scope) = match shown_of(&shown.group, &shown.resource) {
+            CacheLookup::Cached(extractor, scope) => (extractor, scope),
             CacheLookup::NotCached => {
                 let message = format!("{name} is not cached: create a FieldCache with that name");
                 problems.push(problem(place, SpecErrorReason::NotCached, message));
@@ -374,8 +374,8 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                 continue;
             }
         };
-        problems.extend(namespace_selector(shown, &place, &extractor, shown_of));
-        problems.extend(permitted_namespaces(shown, &place, spec.authorization, &extractor, shown_of));
+        problems.extend(namespace_selector(shown, &place, scope, shown_of));
+        problems.extend(permitted_namespaces(shown, &place, spec.authorization, scope, shown_of));
         let labels = label_selector(shown.label_selector.as_ref(), &format!("{place}.labelSelector"));
         problems.extend(labels.err().into_iter().flatten());
         let fields = field_selector(shown.field_selector.as_ref(), &format!("{place}.fieldSelector"));

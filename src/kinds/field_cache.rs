@@ -165,8 +165,8 @@ pub struct FieldCacheStatus {
     ///
     /// Synced: the store is complete and current.
     ///
-    /// Ready: reads are served from the store. With the reason PartlyAccepted, the store lacks the versions and fields
-    /// that Accepted reports as invalid.
+    /// Ready: reads are served from the store, with spec.scope only those through Views. With the reason PartlyAccepted,
+    /// the store lacks the versions and fields that Accepted reports as invalid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,

@@ -235,13 +235,7 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
             Finding::new(ACCEPTED, ConditionStatus::False, first.reason, message)
         }
     };
-    let ready = if result.problems.is_empty() {
-        Finding::new(READY, ConditionStatus::True, "Ready", "get, list and watch are served from the store")
-    } else {
-        let message =
-            "get, list and watch are served from the store, without the invalid parts: see the condition Accepted";
-        Finding::new(READY, ConditionStatus::True, PARTLY_ACCEPTED, message)
-    };
+    let ready = ready(result);
     let mut findings = match &stores.waiting {
         None => vec![
             accepted,
@@ -271,6 +265,20 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     };
     findings.extend(older_versions(result));
     findings
+}
+
+/// The condition Ready of a FieldCache whose stores are complete.
+pub(super) fn ready(result: &FieldCacheResult) -> Finding {
+    let served = if result.stores.iter().any(|store| store.scope.is_some()) {
+        "only Views are served from the store, because it has only the objects of spec.scope"
+    } else {
+        "get, list and watch are served from the store"
+    };
+    if result.problems.is_empty() {
+        return Finding::new(READY, ConditionStatus::True, "Ready", served);
+    }
+    let message = format!("{served}; it lacks the invalid parts: see the condition Accepted");
+    Finding::new(READY, ConditionStatus::True, PARTLY_ACCEPTED, message)
 }
 
 /// The condition PreferredVersionOnly with status False: other versions than the preferred one are cached, although the

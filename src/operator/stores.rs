@@ -17,7 +17,7 @@ use crate::crd::{Crd, Schema};
 use crate::extract::extra::{self, TargetResource};
 use crate::extract::{ExtraFields, Extractor};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
-use crate::model::Gvr;
+use crate::model::{Gvr, Scope};
 use crate::registry::{Definition, Definitions, PartialStore};
 
 /// The result on one FieldCache.
@@ -46,6 +46,8 @@ pub struct DesiredStore {
     pub rejected: Vec<extra::ExtraFieldError>,
     /// The selection of its objects; `None`: all.
     pub scope: Option<Arc<PartialStore>>,
+    /// Whether its objects are in namespaces.
+    pub resource_scope: Scope,
 }
 
 /// A problem of a FieldCache or View.
@@ -193,7 +195,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
 /// The message for a resource whose plural name prevents lists in all namespaces, so that it cannot be cached.
 pub(super) fn unsupported(resource: &str) -> String {
     format!(
-        "a resource with the plural name {resource} cannot be listed in all namespaces: the API server reads /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
+        "a resource with the plural name {resource} cannot be listed in all namespaces: API servers read {resource} after /apis/GROUP/VERSION/ as a prefix of an old form of path; give the resource another plural name"
     )
 }
 
@@ -277,6 +279,7 @@ fn stores(
             extractor: extended,
             rejected: outcome.problems,
             scope,
+            resource_scope: definition.scope,
         });
     }
     Ok((stores, problems))

@@ -29,10 +29,10 @@ use super::replica_state::ReplicaState;
 use super::reported::{ReportedConditions, ReportedKind};
 use super::settle::settle;
 use super::status::{ConditionStatus, FIELD_MANAGER, Finding, MOST_WRITES, conditions};
-use super::stores::{FieldCacheResults, SpecProblem, absent};
+use super::stores::{DesiredStore, FieldCacheResults, SpecProblem, absent};
 use super::synced::Synced;
+use crate::extract::Prune;
 use crate::extract::prune::copies::ANNOTATIONS;
-use crate::extract::{Extractor, Prune};
 use crate::kinds::accept::{CacheLookup, MOST_PROBLEMS};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
@@ -189,13 +189,13 @@ fn shows_only_cached(view: &View, results: &FieldCacheResults) -> bool {
     view.spec
         .resources
         .iter()
-        .all(|shown| store_extractor(&object_name(&shown.group, &shown.resource), results).is_some())
+        .all(|shown| preferred_store(&object_name(&shown.group, &shown.resource), results).is_some())
 }
 
-/// The extractor of the preferred version of the resource `name`, as `PLURAL.GROUP`; `None` if no FieldCache caches it.
-/// A View is validated against this version only: another version that lacks a field of the View shows nothing.
-fn store_extractor<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
-    results.get(name)?.stores.first().map(|store| &store.extractor)
+/// The store of the preferred version of the resource `name`, as `PLURAL.GROUP`; `None` if no FieldCache caches it. A
+/// View is validated against this version only: another version that lacks a field of the View shows nothing.
+fn preferred_store<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v DesiredStore> {
+    results.get(name)?.stores.first()
 }
 
 /// Evaluates one View against the results of FieldCaches and the resources of the cluster. If any part of the View is
@@ -207,8 +207,8 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         return ViewResult { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
     let look_up = |group: &str, resource: &str| -> CacheLookup {
-        if let Some(extractor) = store_extractor(&object_name(group, resource), results) {
-            return CacheLookup::Cached(extractor.clone());
+        if let Some(store) = preferred_store(&object_name(group, resource), results) {
+            return CacheLookup::Cached(store.extractor.clone(), store.resource_scope);
         }
         if !definitions.versions(group, resource).is_empty() {
             return CacheLookup::NotCached;

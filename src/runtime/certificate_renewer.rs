@@ -156,8 +156,8 @@ async fn load_and_renew(store: &CertificateStore, names: &[String]) -> anyhow::R
         }
     }
     bail!(
-        "--cert-secret: other replicas changed the Secret at each attempt to write it; make sure that no other program \
-         writes it"
+        "--cert-secret: something else changed the Secret at each of {ATTEMPTS} attempts to write it; make sure that only \
+         replicas of fieldcache write it"
     )
 }
 

@@ -49,7 +49,8 @@ impl Backoff {
         }
         let base = self.next.min(longest);
         self.next = (base * 2).min(longest);
-        // An xorshift step: spread, not secrecy.
+        // A step of a linear congruential generator, with the constants of Knuth's MMIX. It spreads the retries of clients,
+        // and need not be unpredictable. The upper bits are the most random ones, so the share is made of 24 of them.
         self.seed = (self.seed | 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let share = f64::from((self.seed >> 40) as u32 & 0xff_ffff) / f64::from(0x100_0000);
         base + base.mul_f64(share)

@@ -330,7 +330,7 @@ impl Cluster {
         for gvr in unsupported.difference(&self.unsupported) {
             tracing::warn!(
                 resource = %gvr,
-                "this resource is not served: the API server reads the path of its list as another path; give the resource another plural name"
+                "this resource is not served: API servers read the plural names watch and proxy in a URL as a prefix of an old form of path, so the resource cannot be listed in all namespaces; give it another plural name"
             );
         }
         self.unsupported = unsupported;

@@ -183,8 +183,8 @@ impl Connection {
     }
 
     /// A client of the same cluster with its own connections, for other threads than the one that follows the source.
-    /// The runtime that opens a connection polls it. A watch on a connection that the workers poll would wait while
-    /// they are busy, and lag behind.
+    /// The runtime that opens a connection polls it. If the threads that serve requests opened the connection of a watch,
+    /// its events would wait while these threads are busy.
     #[must_use]
     pub fn apart(&self) -> Connection {
         Connection { client: self.apart.clone(), ..self.clone() }

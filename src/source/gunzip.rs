@@ -20,7 +20,7 @@ pub(super) const PIECE: usize = 64 << 10;
 /// The minimum capacity for a decompressed piece, in bytes.
 const LEAST_ROOM: usize = 4 << 10;
 
-/// The largest window of a stream, as the exponent of two that gzip has always.
+/// The largest window of a gzip stream, as an exponent of two: 32 KiB (RFC 1952).
 const WINDOW_BITS: u8 = 15;
 
 /// Why a body cannot be read on.

@@ -137,6 +137,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     let (base, selection) = (collection(gvr), selection(resource));
     let lacks_bookmarks = AtomicBool::new(false);
     let source = Source { connection, base: &base, selection: &selection, resource_state, max_lag, lacks_bookmarks };
+    // Resources have different seeds, so that their retries do not coincide.
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
@@ -145,8 +146,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     let mut not_older = true;
     let mut silent_watches = 0;
     let mut refusals = 0;
-    // Whether the last response was 401 or 403, which is logged once.
-    let mut lacks_permission = false;
+    // The code of the last response if it was 401 or 403: a warning is logged only for the first of several equal ones.
+    let mut refusal = None;
     let mut answer_wait = ANSWER_WAIT;
     loop {
         let started = Instant::now();
@@ -186,8 +187,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         // A server that is busy, or behind, is waited for.
         let is_refused = matches!(&end, End::Failed(RequestError::Status { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
         refusals = if is_refused { refusals + 1 } else { 0 };
-        let (code, lacked_permission) = (end.code(), lacks_permission);
-        lacks_permission = matches!(code, Some(401 | 403));
+        let (code, last_refusal) = (end.code(), refusal);
+        refusal = code.filter(|code| matches!(code, 401 | 403));
         let waited = answer_wait;
         answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
@@ -256,10 +257,16 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 match code {
                     // As kube-apiserver answers while it loads the objects of a definition that has changed.
                     Some(429) => tracing::info!(resource = %gvr, error = %error, "the source is busy, retrying"),
-                    Some(401 | 403) if lacked_permission => {
+                    Some(401) if last_refusal == code => {
+                        tracing::debug!(resource = %gvr, error = %error, "the source still rejects the credentials");
+                    }
+                    Some(401) => {
+                        tracing::warn!(resource = %gvr, reason = message, "the source rejects the credentials, retrying");
+                    }
+                    Some(403) if last_refusal == code => {
                         tracing::debug!(resource = %gvr, error = %error, "a permission is still missing");
                     }
-                    Some(401 | 403) => {
+                    Some(403) => {
                         tracing::warn!(resource = %gvr, reason = message, "a permission is missing, retrying until it is granted");
                     }
                     _ => tracing::warn!(resource = %gvr, error = %error, "list or watch failed, retrying"),

@@ -13,8 +13,8 @@
 //! compares stores with sources whose watches send no bookmarks, and [`self_check`] compares all of them.
 //! `resource_sync` is the task of one resource, and [`sync_supervisor`] restarts it. [`discovery`] reads what is
 //! served, and [`openapi`] the documents. [`cluster`] builds the catalog from discovery and the CRDs, and starts and
-//! stops feeds. `resources` serves it, with `pending_replacements` for changed resources and `departures` for removed
-//! ones. [`cluster_settings`] are its settings.
+//! stops feeds. `resources` makes the resources and groups of the catalog. `pending_replacements` has the new stores of
+//! changed resources, and `departures` ends removed ones. [`cluster_settings`] are its settings.
 //!
 //! # A folder
 //! [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes. [`scan`] reads and follows

@@ -317,7 +317,7 @@ impl ClusterDocuments {
             let left = DOCUMENTS_PATIENCE.checked_sub(begun.elapsed())?;
             let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
             let requested_at = Instant::now();
-            let came = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
+            let result = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
                 Ok(Ok(body)) if !weight::is_within(&body, self.most_memory) => FetchResult::NoRoom,
                 Ok(Ok(body)) => FetchResult::Body(body),
                 Ok(Err(error)) if requested_at.elapsed() > SHORT_DOCUMENT_PATIENCE => FetchResult::Late(error),
@@ -327,18 +327,18 @@ impl ClusterDocuments {
                     FetchResult::Late(self.connection.unexpected(&document.url, "no response in time"))
                 }
             };
-            Some((document, came))
+            Some((document, result))
         };
         let mut coming = pin!(stream::iter(missing).map(fetch_missing).buffered(FETCHES_AT_ONCE));
         let (mut arrived, mut budget) = (Vec::<(Missing, FetchResult)>::new(), Budget::default());
         while let Some(one) = coming.next().await {
-            let Some((document, came)) = one else { continue };
-            let length = if let FetchResult::Body(body) = &came { body.len() } else { 0 };
+            let Some((document, result)) = one else { continue };
+            let length = if let FetchResult::Body(body) = &result { body.len() } else { 0 };
             let left_out = budget.add(&document.key, document.is_built_in, length, document_budget::MOST_BYTES);
-            arrived.push((document, came));
+            arrived.push((document, result));
             if !left_out.is_empty() {
-                for (_, came) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
-                    *came = FetchResult::NoRoom;
+                for (_, result) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
+                    *result = FetchResult::NoRoom;
                 }
             }
         }
@@ -402,12 +402,13 @@ impl Known {
         let reported: BTreeSet<String> = self.left_out.keys().cloned().collect();
         self.left_out.retain(|key, url| wanted.get(key) == Some(url));
         self.slow.retain(|key, _| wanted.contains_key(key));
-        // A document that timed out and was not requested again still fails.
+        // A document that timed out and was not requested again still counts as failing, so that its next failure is not
+        // logged again.
         let mut failing: BTreeSet<String> =
             self.failing.iter().filter(|key| self.slow.contains_key(*key)).cloned().collect();
-        for (Missing { key, url, is_built_in }, came) in arrived {
-            let is_late = matches!(came, FetchResult::Late(_));
-            match came {
+        for (Missing { key, url, is_built_in }, result) in arrived {
+            let is_late = matches!(result, FetchResult::Late(_));
+            match result {
                 FetchResult::Body(body) => {
                     let left_out = self.budget.add(&key, is_built_in, body.len(), document_budget::MOST_BYTES);
                     self.slow.remove(&key);

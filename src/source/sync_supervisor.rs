@@ -41,6 +41,7 @@ pub struct PanickedTask {
 impl SyncSupervisor {
     /// Starts the first sync task of a resource.
     pub fn start(&mut self, resource: Arc<Resource>, sync: impl Future<Output = ()> + Send + 'static) {
+        // Resources have different seeds, so that their restarts do not coincide.
         let seed =
             resource.gvr.to_string().bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         self.spawn(resource, sync, Backoff::new(seed));

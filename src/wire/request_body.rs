@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use super::api_error::ApiError;
 use crate::flow_control::bodies::BodyPlace;
@@ -76,12 +76,16 @@ pub(crate) async fn read_body(
     }
     let mut arrived = Arrived { bytes: Vec::new(), place };
     let Some(body) = body else { return Ok(arrived) };
-    let until = until.min(Instant::now() + ARRIVAL);
+    let left = until.saturating_duration_since(Instant::now());
     let late = || {
-        let message = format!("the body of the request did not arrive in time: the maximum is {} s", ARRIVAL.as_secs());
-        ApiError::BadRequest(message)
+        let which = if left < ARRIVAL {
+            format!("the timeout of the request left {:.1} s for it", left.as_secs_f64())
+        } else {
+            format!("the maximum is {} s", ARRIVAL.as_secs())
+        };
+        ApiError::BadRequest(format!("the body of the request did not arrive in time: {which}"))
     };
-    timeout_at(until, read_to_end(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
+    timeout(left.min(ARRIVAL), read_to_end(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
     Ok(arrived)
 }
 

@@ -61,7 +61,8 @@ fn tables(text: &str) -> BTreeMap<String, (Vec<String>, Vec<Vec<String>>)> {
     found
 }
 
-/// Sentences of a document with one of [`WORDS`]: parts of lines between cells of tables, full stops and colons, outside of code.
+/// Sentences of a document with one of [`WORDS`], outside of code. A sentence ends at the end of a line or of a cell of a
+/// table, or at a full stop, a question mark or an exclamation mark.
 fn promises(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -73,7 +74,7 @@ fn promises(text: &str) -> Vec<String> {
         for cell in line.split('|') {
             let mut rest = cell;
             while !rest.is_empty() {
-                let end = rest.match_indices(' ').find(|(place, _)| rest[..*place].ends_with(['.', '?', '!', ':']));
+                let end = rest.match_indices(' ').find(|(place, _)| rest[..*place].ends_with(['.', '?', '!']));
                 let (sentence, more) = end.map_or((rest, ""), |(place, _)| (&rest[..place], &rest[place + 1..]));
                 let mut words = sentence.split(|character: char| !character.is_alphanumeric());
                 if words.any(|word| WORDS.contains(&&*word.to_lowercase())) {
@@ -173,7 +174,7 @@ fn every_promise_of_the_documentation_has_its_test() {
 #[test]
 fn sentences_are_found_wherever_they_stand() {
     let text = "# T\n\nIt is. Nobody sees it: never! An honest one.\n| a | nothing here | x |\n```\nnothing\n```\n- It never ends.\nNothingness.\n";
-    assert_eq!(promises(text), ["Nobody sees it:", "never!", "nothing here", "It never ends."]);
+    assert_eq!(promises(text), ["Nobody sees it: never!", "nothing here", "It never ends."]);
     let tables = tables("## A\n| threat | what stops it | test |\n|---|---|---|\n| x | y | z |\n\n## B\ntext\n");
     assert_eq!(tables["A"].1, [["x", "y", "z"]]);
     assert_eq!(tables.len(), 1);

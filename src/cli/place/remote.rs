@@ -211,8 +211,8 @@ async fn fetch_tolerations(connection: &Connection, spec: &PlacementReviewSpec) 
     Ok(reviewed?.answer.pod().spec.tolerations.clone())
 }
 
-/// Fetches the field `scheduling` of a RuntimeClass; `None` if it is not set, or the RuntimeClass does not exist: then
-/// the review has a warning.
+/// Fetches the field `scheduling` of a RuntimeClass; `None` if it is not set. Also `None` if the RuntimeClass does not
+/// exist; the review then has a warning.
 ///
 /// # Errors
 /// The RuntimeClass cannot be fetched, or its `scheduling` is invalid.

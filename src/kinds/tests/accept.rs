@@ -4,6 +4,24 @@ use serde_json::{Value, json};
 
 use crate::kinds::accept::{self, CacheLookup, SpecError, SpecErrorReason};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
+use crate::model::Scope;
+
+/// A cached built-in resource.
+fn built_in(group: &str, version: &str, kind: &str, scope: Scope) -> CacheLookup {
+    CacheLookup::Cached(crate::builtin::extractor(group, version, kind), scope)
+}
+
+/// The lookup of a resource whose scope is not whether a field selector may name metadata.namespace; not cached for
+/// others.
+fn with_unusual_scope(group: &str, resource: &str) -> CacheLookup {
+    match (group, resource) {
+        ("", "persistentvolumes") => built_in(group, "v1", "PersistentVolume", Scope::Cluster),
+        ("certificates.k8s.io", "podcertificaterequests") => {
+            built_in(group, "v1beta1", "PodCertificateRequest", Scope::Namespaced)
+        }
+        _ => CacheLookup::NotCached,
+    }
+}
 
 fn summaries(problems: &[SpecError]) -> Vec<(SpecErrorReason, &str)> {
     problems.iter().map(|problem| (problem.reason, &*problem.place)).collect()
@@ -80,7 +98,7 @@ fn a_scope_becomes_the_query_of_a_list() {
 #[test]
 fn views_select_cached_resources_by_existing_fields() {
     let shown_of = |group: &str, resource: &str| match (group, resource) {
-        ("", "pods") => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
+        ("", "pods") => built_in("", "v1", "Pod", Scope::Namespaced),
         ("", "nodes") => CacheLookup::NotCached,
         ("g", "pods") => CacheLookup::NotFound(vec!["pods".to_owned()]),
         _ => CacheLookup::NotFound(Vec::new()),
@@ -189,6 +207,18 @@ fn views_select_namespaces_whose_labels_are_cached() {
             "a resource without namespaces",
         ),
         (
+            json!({"resource": "persistentvolumes", "namespaceSelector": by_team}),
+            true,
+            Some((SpecErrorReason::InvalidSelector, place.to_owned())),
+            "a resource without namespaces, of which a field selector may name the namespace",
+        ),
+        (
+            json!({"group": "certificates.k8s.io", "resource": "podcertificaterequests", "namespaceSelector": by_team}),
+            true,
+            None,
+            "a resource in namespaces, of which no field selector may name the namespace",
+        ),
+        (
             json!({"resource": "pods", "namespaceSelector": invalid}),
             true,
             Some((SpecErrorReason::InvalidSelector, format!("{place}.matchLabels"))),
@@ -196,11 +226,11 @@ fn views_select_namespaces_whose_labels_are_cached() {
         ),
     ];
     for (shown, are_cached, expected, why) in rows {
-        let shown_of = |_: &str, resource: &str| match resource {
-            "pods" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
-            "nodes" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Node")),
-            "namespaces" if are_cached => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Namespace")),
-            _ => CacheLookup::NotCached,
+        let shown_of = |group: &str, resource: &str| match resource {
+            "pods" => built_in("", "v1", "Pod", Scope::Namespaced),
+            "nodes" => built_in("", "v1", "Node", Scope::Cluster),
+            "namespaces" if are_cached => built_in("", "v1", "Namespace", Scope::Cluster),
+            _ => with_unusual_scope(group, resource),
         };
         let spec: ViewSpec = serde_json::from_value(json!({"resources": [shown]})).unwrap();
         let problems = accept::view(&spec, &shown_of);
@@ -246,14 +276,28 @@ fn views_of_permitted_namespaces_need_role_bindings_and_the_permissions_of_calle
             "two restrictions of namespaces, too",
         ),
         (json!({"resource": "nodes", "permittedNamespaces": true}), "Caller", true, invalid(), "no namespaces"),
+        (
+            json!({"resource": "persistentvolumes", "permittedNamespaces": true}),
+            "Caller",
+            true,
+            invalid(),
+            "no namespaces, although a field selector may name them",
+        ),
+        (
+            json!({"group": "certificates.k8s.io", "resource": "podcertificaterequests", "permittedNamespaces": true}),
+            "Caller",
+            true,
+            None,
+            "namespaces, although no field selector may name them",
+        ),
     ];
     for (shown, authorization, are_cached, expected, why) in rows {
         let shown_of = |group: &str, resource: &str| match resource {
-            "pods" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
-            "nodes" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Node")),
-            "namespaces" => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Namespace")),
-            "rolebindings" if are_cached => CacheLookup::Cached(crate::builtin::extractor(group, "v1", "RoleBinding")),
-            _ => CacheLookup::NotCached,
+            "pods" => built_in("", "v1", "Pod", Scope::Namespaced),
+            "nodes" => built_in("", "v1", "Node", Scope::Cluster),
+            "namespaces" => built_in("", "v1", "Namespace", Scope::Cluster),
+            "rolebindings" if are_cached => built_in(group, "v1", "RoleBinding", Scope::Namespaced),
+            _ => with_unusual_scope(group, resource),
         };
         let spec: ViewSpec =
             serde_json::from_value(json!({"resources": [shown], "authorization": authorization})).unwrap();
@@ -297,7 +341,7 @@ fn few_problems_are_looked_for_and_their_messages_are_short() {
         let mut resource = json!({"resource": "pods"});
         resource.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
         let spec: ViewSpec = serde_json::from_value(json!({"resources": vec![resource; 8]})).unwrap();
-        let problems = accept::view(&spec, &|_, _| CacheLookup::Cached(plan.clone()));
+        let problems = accept::view(&spec, &|_, _| CacheLookup::Cached(plan.clone(), Scope::Namespaced));
         assert!((1..=8).contains(&problems.len()), "{} problems of {what}", problems.len());
         let longest = problems.iter().map(|problem| problem.message.len()).max().unwrap();
         assert!(longest < 5_000, "{longest} bytes of {what}");

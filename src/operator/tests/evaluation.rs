@@ -8,6 +8,7 @@ use super::{SHIRTS, block_on, definitions, field_cache, shirts};
 use crate::crd::Crd;
 use crate::extract::Extractor;
 use crate::kinds::{FieldCache, View};
+use crate::operator::field_caches;
 use crate::operator::stores::{EvaluatedFieldCaches, FieldCacheResult, evaluate_all};
 use crate::operator::views;
 use crate::registry::Definitions;
@@ -170,4 +171,22 @@ fn views_of_cached_resources_are_not_evaluated_again_when_definitions_are_read()
     let results = Arc::new(block_on(evaluate_all(&[first], &known, &mut last)));
     let again = block_on(views::evaluate_all(all, &results, &known, Some(again)));
     assert!(again.view_results["a"].outcome.is_err(), "the field is gone");
+}
+
+#[test]
+fn only_views_read_a_part_of_the_objects_and_the_condition_states_it() {
+    let all = "get, list and watch are served from the store";
+    let part = "only Views are served from the store, because it has only the objects of spec.scope";
+    let lacks = "; it lacks the invalid parts: see the condition Accepted";
+    let invalid = json!([{"name": "size", "jsonPath": "$.spec.size"}]);
+    let rows = [
+        (json!({}), all.to_owned()),
+        (json!({"scope": {}}), part.to_owned()),
+        (json!({"selectableFields": invalid}), format!("{all}{lacks}")),
+        (json!({"scope": {}, "selectableFields": invalid}), format!("{part}{lacks}")),
+    ];
+    for (more, expected) in rows {
+        let result = evaluate(&field_cache(SHIRTS, spec(&more)), &definitions(), &mut EvaluatedFieldCaches::new());
+        assert_eq!(field_caches::ready(&result).message, expected, "{more}");
+    }
 }

@@ -22,7 +22,7 @@ use super::response::document;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use crate::access::AccessError;
 use crate::fair_semaphore::Permit;
-use crate::flow_control::limit::Limited;
+use crate::flow_control::limit::{Limit, Limited};
 use crate::flow_control::user::User;
 use crate::manifest::yaml::Syntax;
 use crate::model::Gvr;
@@ -191,7 +191,7 @@ async fn evaluate(
     let index = server.reviews.index.clone();
     let work = move || {
         let _place = place;
-        let indexed = index.at(&stores).map_err(|over| disclosed(no_room(over)))?;
+        let indexed = index.at(&stores).map_err(|over| no_room(&over, right))?;
         in_time(until)?;
         match right {
             Right::Whole => review_body(review, &stores, &indexed, &runtime, &options, (validation, until)),
@@ -220,11 +220,21 @@ fn in_time(until: Instant) -> Result<(), ApiError> {
     if Instant::now() < until { Ok(()) } else { Err(too_late()) }
 }
 
-/// The error when the index does not fit into the memory limit.
-fn no_room(over: OverMemory) -> ApiError {
-    let limited = Limited::memory(&over);
-    let message = format!("placement reviews need an index of nodes, pods and namespaces: {}", limited.message);
-    ApiError::Limited(Limited { message, ..limited })
+/// The error when the index does not fit into the memory limit. Only a caller that may see the whole result learns how
+/// much memory the stores and the index take.
+fn no_room(over: &OverMemory, right: Right) -> ApiError {
+    let OverMemory { limit, held, needed } = over;
+    let memory = match right {
+        Right::Whole => format!(
+            ": the stores take {held}, the index needs at least {needed}, and --memory-limit is {limit}. Raise \
+             --memory-limit, delete FieldCaches, or stop reading other resources"
+        ),
+        Right::Event => String::new(),
+    };
+    let message = format!(
+        "placement reviews need an index of nodes, pods and namespaces, which exceeds the memory limit{memory}"
+    );
+    ApiError::Limited(Limited { limit: Limit::Memory, message, retry_after: None })
 }
 
 /// Evaluates a review. Returns the review with its status as JSON, and warnings.

@@ -692,9 +692,10 @@ async fn an_index_is_made_as_far_as_there_is_memory_for_it() {
     let refused = Fixture::within(1_000).review(&review_document(&on_ssd())).await.json();
     assert_eq!(refused["details"]["causes"][0]["reason"], "MemoryLimit", "{refused}");
     let message = refused["message"].as_str().unwrap();
-    for part in ["index of nodes, pods and namespaces", "--memory-limit is 1000"] {
+    for part in ["index of nodes, pods and namespaces, which exceeds the memory limit", "--memory-limit is 1000"] {
         assert!(message.contains(part), "{part:?} is missing: {message}");
     }
+    assert!(!message.contains("this resource"), "it is about the index: {message}");
 }
 
 /// A tenant deletes its Pod of many terms, and the work for that must hang nobody.

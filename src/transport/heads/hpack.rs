@@ -193,7 +193,7 @@ pub(super) struct Skipped {
 }
 
 impl Skipped {
-    /// Whether the block can end here.
+    /// Whether the block can end here: no integer or string is incomplete, and no name waits for its value.
     pub(super) fn is_complete(&self) -> bool {
         self.held.is_empty() && self.left == 0 && self.name.is_none()
     }
@@ -203,7 +203,7 @@ impl Skipped {
 enum PartialString {
     /// The string is incomplete.
     Incomplete,
-    /// The string has more than [`LONG_STRING`] bytes: this number, which follow.
+    /// The string has this many bytes, which are more than [`LONG_STRING`]. They follow.
     Long(usize),
     /// The decoded string.
     Complete(Vec<u8>),

@@ -98,7 +98,10 @@ pub(super) struct Heads<Io> {
     share: Option<UserShare>,
     /// The state of HTTP/2 frames.
     frames: Option<Box<Frames>>,
+    /// The parts of requests that hyper cannot carry.
     slots: Arc<Slots>,
+    /// The state that all tasks of the connection share: its number of polls, whether it is upgraded to a WebSocket, and
+    /// the memory for long heads.
     link: Arc<Link>,
     /// The timeout of a head that is incomplete.
     late: Option<Pin<Box<Sleep>>>,

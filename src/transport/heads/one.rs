@@ -154,7 +154,8 @@ fn convert(
 /// another way.
 ///
 /// # Errors
-/// The headers about the body, the host or the slot are invalid, repeated or contradict each other.
+/// The headers about the body or the host are missing, invalid, repeated or contradict each other, or the request has the
+/// header that this server adds for hyper ([`SLOT_HEADER`]). 501 for a Transfer-Encoding other than one `chunked`.
 fn read_following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError> {
     let bad = |message: &str| Err(HeadError::Malformed(message.to_owned()));
     let (mut length, mut is_chunked, mut has_host) = (None, false, false);

@@ -1,4 +1,5 @@
-//! Reads a [`Crd`] from JSON. Checked are only the JSON types of fields, and that required fields are not empty.
+//! Reads a [`Crd`] from JSON. Checks only the JSON types of most fields, and that required fields are not empty: API
+//! servers check the rest, and `extract::validation` the selectable fields.
 
 use std::cmp::Reverse;
 
@@ -49,7 +50,7 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
             None => format!("{}.{}", names.plural, group),
         },
         uid: metadata.child("uid").string()?.unwrap_or_default(),
-        generation: metadata.child("generation").value.as_i64().unwrap_or(0),
+        generation: metadata.child("generation").integer("a 64-bit integer")?,
         group,
         names,
         scope,
@@ -127,7 +128,7 @@ fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {
         kind: node.child("type").required_string()?,
         format: node.child("format").string()?.unwrap_or_default(),
         description: node.child("description").string()?.unwrap_or_default(),
-        priority: node.child("priority").value.as_i64().unwrap_or(0),
+        priority: node.child("priority").integer::<i32>("a 32-bit integer")?.into(),
         json_path: node.child("jsonPath").required_string()?,
     })
 }
@@ -218,6 +219,17 @@ impl<'a> Node<'a> {
             Value::Bool(value) => Ok(*value),
             Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
                 Err(self.malformed("a boolean"))
+            }
+        }
+    }
+
+    /// The value as an integer; 0 for null. `expected` is its type, for the error.
+    fn integer<N: TryFrom<i64> + Default>(&self, expected: &str) -> Result<N, Malformed> {
+        match self.value {
+            Value::Null => Ok(N::default()),
+            value => {
+                let number = value.as_i64().and_then(|number| N::try_from(number).ok());
+                number.ok_or_else(|| self.malformed(expected))
             }
         }
     }

@@ -6,14 +6,15 @@ use super::Crd;
 
 fn shirts() -> Value {
     json!({
-        "metadata": {"name": "shirts.stable.example.com"},
+        "metadata": {"name": "shirts.stable.example.com", "generation": 1},
         "spec": {
             "group": "stable.example.com", "scope": "Namespaced",
             "names": {"plural": "shirts", "kind": "Shirt"},
             "versions": [
                 {"name": "v1beta1", "served": true, "storage": false, "deprecated": true},
                 {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
-                 "selectableFields": [{"jsonPath": ".spec.color"}, {}]},
+                 "selectableFields": [{"jsonPath": ".spec.color"}, {}],
+                 "additionalPrinterColumns": [{"name": "A", "type": "string", "jsonPath": ".a", "priority": 0}]},
                 {"name": "v2", "served": false, "storage": false},
             ],
         }
@@ -44,6 +45,17 @@ fn another_type_is_reported_with_its_path() {
             json!(3),
             "spec.versions[1].selectableFields[0].jsonPath: expected a string, found a number",
         ),
+        (
+            "/spec/versions/1/additionalPrinterColumns/0/priority",
+            json!("1"),
+            "spec.versions[1].additionalPrinterColumns[0].priority: expected a 32-bit integer, found a string",
+        ),
+        (
+            "/spec/versions/1/additionalPrinterColumns/0/priority",
+            json!(1u64 << 31),
+            "spec.versions[1].additionalPrinterColumns[0].priority: expected a 32-bit integer, found a number",
+        ),
+        ("/metadata/generation", json!("1"), "metadata.generation: expected a 64-bit integer, found a string"),
         ("/spec/names/kind", json!(""), "spec.names.kind: expected a non-empty string, found an empty string"),
         ("/spec/scope", json!("Global"), "spec.scope: expected \"Namespaced\" or \"Cluster\", found a string"),
         ("/spec", json!(null), "spec: expected an object, found nothing"),

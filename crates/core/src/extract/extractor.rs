@@ -112,8 +112,8 @@ struct FieldSource {
 }
 
 impl Reading {
-    /// The paths that are read from each object: key, version, labels and owners. Fields are added later. For built-in kinds,
-    /// kind and apiVersion are located too, because they are cut out of the record.
+    /// The paths that are read from each object: key, version, labels and owners. Fields are added later. For built-in
+    /// kinds, kind and apiVersion are located too, because they are cut out of the record.
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
         let mut path = |keys: &[&str]| {
@@ -319,7 +319,7 @@ impl Extractor {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
-    /// Whether a field is read from one path.
+    /// Whether a field is read from one path. Only then does the index of the field answer for a path in an expression.
     pub fn has_one_path(&self, field: FieldIndex) -> bool {
         self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.paths.len() == 1)
     }
@@ -341,7 +341,10 @@ impl Extractor {
         &self.whole.fields
     }
 
-    /// Whether metadata.namespace is an accepted label; metadata.name always is.
+    /// Whether a field selector may name metadata.namespace, as in kube-apiserver; it may always name metadata.name.
+    ///
+    /// This is not the scope of the resource. kube-apiserver accepts metadata.namespace for most cluster-scoped built-in
+    /// kinds, and rejects it for the namespaced PodCertificateRequest.
     pub fn accepts_namespace(&self) -> bool {
         self.whole.labels.namespace
     }

@@ -48,7 +48,9 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CarriedTerms {
     entries: Vector<Option<Entry>>,
+    /// The number of each term.
     numbers: HashMap<Arc<CarriedTerm>, u32>,
+    /// Numbers that no term has, for new terms.
     free: Vector<u32>,
     /// `key=value` of a label -> the numbers of the terms that this label finds: their anchor lists this value.
     ///

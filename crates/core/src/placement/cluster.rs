@@ -29,7 +29,7 @@ pub(super) struct NodeFacts {
     pub(super) unschedulable: bool,
 }
 
-/// The index of a node, which does not change as long as the node or a pod bound to it is known.
+/// A node in the index. Its slot does not change as long as the node or a Pod that is bound to it is known.
 #[derive(Clone, Debug)]
 pub(super) struct NodeSlot {
     pub(super) name: Arc<str>,
@@ -115,7 +115,9 @@ fn requirements(pod: &Pod) -> PodRequirements {
 pub struct ClusterIndex {
     /// The nodes by slot. A slot without Node object and Pods is free.
     pub(super) nodes: Vector<NodeSlot>,
+    /// The slot of each node by name, also of one that only Pods refer to.
     node_slots: HashMap<Arc<str>, u32>,
+    /// The free slots of nodes.
     free_nodes: Vector<u32>,
     /// The number of Node objects.
     known_nodes: usize,
@@ -123,12 +125,15 @@ pub struct ClusterIndex {
     pods: Vector<Option<Arc<PodEntry>>>,
     /// The slot of each Pod by `namespace/name`.
     pod_slots: HashMap<Arc<str>, u32>,
+    /// The free slots of Pods.
     free_pods: Vector<u32>,
     requirements: Pool<PodRequirements>,
     tolerations: Pool<Vec<Toleration>>,
     labels: Pool<PackedLabels>,
     pub(super) groups: PodGroups,
+    /// The pod affinity terms of all groups.
     pub(super) carried: CarriedTerms,
+    /// The labels of each namespace by name.
     pub(super) namespaces: HashMap<Arc<str>, Arc<PackedLabels>>,
     /// The domains of the topology keys that were requested, of these nodes and no others.
     topologies: Arc<Topologies>,
@@ -225,8 +230,11 @@ impl ClusterIndex {
         let mut taints = facts.taints.clone();
         change(&mut labels, &mut taints);
         let changed = NodeFacts { labels: PackedLabels::new(&labels), taints, unschedulable: facts.unschedulable };
+        // The cached domains depend on the labels of nodes; they are computed again on request.
+        if facts.labels != changed.labels {
+            self.topologies = Arc::default();
+        }
         place.facts = Some(Arc::new(changed));
-        self.topologies = Arc::default();
     }
 
     /// Removes a node; false if it is unknown. The index keeps Pods that are bound to it, in case a node of that name

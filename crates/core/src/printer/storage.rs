@@ -12,10 +12,11 @@ use super::read::{count, flag, is_being_deleted, is_set, items, name, pointer_or
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
 
-/// The annotation that held the class before spec did; it still takes precedence.
+/// The annotation for the class, from before spec had a field for it.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The name of the storage class of a volume or claim; empty without one.
+/// The name of the storage class of a volume or claim; empty without one. The old annotation has precedence over
+/// `spec.storageClassName`, as in Kubernetes.
 fn class(object: Json<'_>) -> Cow<'_, str> {
     let annotation = object.at("metadata").at("annotations").at(CLASS_ANNOTATION);
     annotation.as_str().unwrap_or_else(|| text(object.at("spec").at("storageClassName")))

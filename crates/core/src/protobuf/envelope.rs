@@ -7,7 +7,7 @@ use super::wire::{delimited_length, push_field, push_varint};
 /// The first bytes of each response.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// The last bytes of each response: no content encoding, and no content type.
+/// The last bytes of each response: the fields contentEncoding (3) and contentType (4) of `runtime.Unknown`, both empty.
 pub const END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
 /// The tag of field 1, length-delimited: TypeMeta in `runtime.Unknown`, and the bytes of a `RawExtension`.
@@ -110,8 +110,8 @@ impl List<'_> {
     }
 }
 
-/// Appends the beginning of a watch frame: four bytes of length, and a WatchEvent up to its object. The caller appends
-/// the object with its envelope, `length` bytes together.
+/// Appends the beginning of a watch frame: its length in four bytes (big-endian), and a WatchEvent up to its object. The
+/// caller appends the object with its envelope, `length` bytes together.
 pub fn begin_event(event_type: &str, length: usize, out: &mut Vec<u8>) {
     let object = 1 + delimited_length(length);
     let event = 1 + delimited_length(event_type.len()) + 1 + delimited_length(object);

@@ -95,6 +95,7 @@ impl Memo {
     /// Looks for a field. `json` is the rest of the object from the value of the field on.
     pub(super) fn find(&mut self, position: FieldPosition, json: &[u8]) -> Known {
         let FieldPosition { message, field, item } = position;
+        // The odd factors spread the fields of a message, and of the items of a list, over the entries.
         let place = message.wrapping_mul(31).wrapping_add(field).wrapping_add(item.wrapping_mul(61));
         let place = place as usize % Memo::ENTRIES;
         let Some(entry) = self.entries.get_mut(place) else { return Known::Nothing };

@@ -313,6 +313,7 @@ impl<'r> Reader<'r> {
         Ok(key)
     }
 
+    /// Whether the value at the cursor is null: no other value begins with `n`.
     fn is_null(&self) -> bool {
         self.cursor.peek() == Some(b'n')
     }

@@ -317,11 +317,19 @@ impl Names {
     }
 }
 
-/// The lines of one minor version.
+/// The lines that apply to one minor version. Each line has one of these forms:
+///
+/// - `minors RANGES`, the minor versions that the text covers, such as `32-37`
+/// - `kind API-VERSION KIND MESSAGE`
+/// - `message NAME FORM`, followed by its fields
+/// - `NUMBER NAME MODE TYPE`, a field; `-` is the name of a field that JSON does not have, and `string` may be omitted
+///
+/// ` @RANGES` at the end of a line restricts it to these minor versions.
 struct Lines<'x> {
-    /// Line, apiVersion, kind, message.
+    /// The number of the line, apiVersion, kind, and the name of the message.
     kinds: Vec<(usize, &'x str, &'x str, &'x str)>,
     messages: Vec<MessageLine<'x>>,
+    /// The index in `messages` of each message, by name.
     ids: HashMap<&'x str, MessageId>,
 }
 
@@ -428,7 +436,7 @@ fn form_of(name: &str) -> Option<JsonForm> {
     })
 }
 
-/// The maximum nesting of messages that are always written.
+/// The maximum nesting of messages that are always written. A message that always contains itself would have no end.
 const MOST_ALWAYS: usize = 32;
 
 /// Compiles the lines of a table into messages.
@@ -574,7 +582,9 @@ impl Builder<'_, '_> {
 /// The bytes that upstream writes for the zero value of a message with this JSON form, without tag and length.
 pub(super) fn opaque_zero(form: JsonForm) -> &'static [u8] {
     match form {
+        // Field 1, a text of one byte: "0".
         JsonForm::Quantity => b"\x0a\x010",
+        // Field 1, the type: 0 for a number. Field 2, the number: 0. Field 3, the text: empty.
         JsonForm::IntOrString => b"\x08\0\x10\0\x1a\0",
         JsonForm::Time | JsonForm::MicroTime | JsonForm::Raw => b"",
         JsonForm::Object | JsonForm::List | JsonForm::SchemaOrList | JsonForm::SchemaOrBool => b"",

@@ -7,8 +7,10 @@
 
 use super::table::MessageId;
 
-/// A place and a length in bytes. Place 0 means absent: no value is there, because the JSON begins with a bracket, and
-/// the tape with an unused slot.
+/// A place and a length in bytes. The place of a scalar is an offset in the JSON, or in the buffer of texts
+/// ([`IN_TEXTS`]). That of a message or a chain is an index on the tape, and that of a cached field is an entry of the
+/// memo ([`IN_MEMO`]). Place 0 means absent: no value is there, because the JSON begins with a bracket, and the tape with
+/// an unused slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) place: u32,

@@ -5,7 +5,7 @@ pub(super) const BYTES: u8 = 2;
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;
 
-/// A tag as it is written.
+/// The tag of a field, encoded: its number and its wire type, as a varint of at most five bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     bytes: [u8; 5],

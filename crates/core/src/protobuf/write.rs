@@ -26,7 +26,8 @@ impl MessageWriter<'_> {
         self.fields(&self.table.messages[root.message as usize], root.place, out);
     }
 
-    /// Appends the fields of a message. `node` is where its slots begin on the tape.
+    /// Appends the fields of a message. `node` is where its slots begin on the tape: first one for each part, with the
+    /// part's length, then one for each field.
     fn fields(&self, message: &MessageType, node: u32, out: &mut Vec<u8>) {
         let parts = self.buffers.slots(node, message.parts.len());
         let slots = self.buffers.slots(node + message.parts.len() as u32, message.fields.len());
@@ -44,7 +45,12 @@ impl MessageWriter<'_> {
         }
     }
 
-    /// Appends a field that the JSON has, with its tags. `slot` is its slot on the tape.
+    /// Appends a field that the JSON has, with its tags. `slot` is its entry on the tape, not a slot of a store.
+    ///
+    /// A list or a map is a chain on the tape. Each link has the place of the next link; the place 0 ends the chain. The
+    /// item, or the key and the value, follow the link. The link of a map also has the length of the encoded member. A
+    /// field whose JSON is known from an earlier object is copied from the memo. [`Self::fields`] writes
+    /// [`Mode::Opens`].
     pub(super) fn field(&self, field: &MessageField, slot: Slot, out: &mut Vec<u8>) {
         if let Some(entry) = slot.memo_entry() {
             out.extend_from_slice(self.memo.encoded(entry));
@@ -83,7 +89,8 @@ impl MessageWriter<'_> {
         }
     }
 
-    /// Appends a value of this type, with its length but without a tag.
+    /// Appends a value of this type without a tag. Numbers and booleans are appended as they are, all other values after
+    /// their length.
     fn value(&self, value: Value, slot: Slot, out: &mut Vec<u8>) {
         match value {
             Value::Flag | Value::Int32 | Value::Int64 | Value::Double => {

@@ -2,11 +2,12 @@
 //!
 //! [`selection`] is the selection of a request, with the reference implementation of its match. [`resolve`] makes its
 //! field requirements from a field selector. [`compact`] is the same in little memory, for watches. [`plan`] turns a
-//! selection into posting lists to intersect, smallest first; `operand` describes them. [`cel_filter`] and
-//! `cel_hits` evaluate the CEL expression of a request. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact
-//! version. `remaining` counts the objects after a page. [`facets`] counts the values of a field, and [`sort`] sorts by
-//! them, with [`sort_token`]. [`token`] is the `continue` token. [`explain`] describes a plan, whose steps are in [`plan_steps`]. [`work`] counts steps and
-//! yields to other tasks. This module reads snapshots; only `cel_filter` reads JSON, and nothing uses HTTP.
+//! selection into posting lists to intersect, smallest first; `operand` describes them. [`cel_filter`] and `cel_hits`
+//! evaluate the CEL expression of a request. [`page`] walks the hits in list order, a page at a time, at the newest or at
+//! an exact version. `remaining` counts the objects after a page. [`facets`] counts the values of a field, and [`sort`]
+//! sorts by them, with [`sort_token`]. [`token`] is the `continue` token. [`explain`] describes a plan, whose steps are
+//! in [`plan_steps`]. [`work`] counts steps and yields to other tasks. This module reads snapshots; only `cel_filter`
+//! reads JSON, and nothing uses HTTP.
 
 pub mod cel_filter;
 mod cel_hits;

@@ -347,6 +347,7 @@ impl<'a> QueryPlan<'a> {
             FieldRef::Name => return Set::computed(self.slots_of_names(values, namespace, work).await, about),
             FieldRef::Namespace => Lists::Namespaces(values),
             FieldRef::Field(index) => Lists::FieldIn(index, values),
+            // Not reached: `add_field` decides a term on a field that is "" for every object.
             FieldRef::Empty => Lists::None,
         };
         Set::union(lists, self.snapshot.postings(), about, work).await
@@ -356,7 +357,7 @@ impl<'a> QueryPlan<'a> {
     async fn integers(&self, term: &'a FieldTerm, range: &RangeInclusive<i64>, work: &mut Work) -> Set<'a> {
         let lists = match term.field {
             FieldRef::Field(index) => Lists::FieldIntegers(index, *range.start(), *range.end()),
-            // Names and namespaces are not integers: `ResolvedFields::new` rejects such a term.
+            // Not reached: these are not integers, so `ResolvedFields::new` rejects such a term.
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => Lists::None,
         };
         Set::union(lists, self.snapshot.postings(), PlanTerm::Field(term), work).await
@@ -375,6 +376,7 @@ impl<'a> QueryPlan<'a> {
             FieldRef::Name => return Set::computed(self.slots_of_name_prefix(prefix, namespace, work).await, about),
             FieldRef::Namespace => Lists::NamespacePrefix(prefix),
             FieldRef::Field(index) => Lists::FieldPrefix(index, prefix),
+            // Not reached: see `some_of`.
             FieldRef::Empty => Lists::None,
         };
         Set::union(lists, self.snapshot.postings(), about, work).await
@@ -464,7 +466,9 @@ impl<'a> QueryPlan<'a> {
         let lists = match term.field {
             FieldRef::Namespace => Lists::One(Posting::Set(postings.namespaced())),
             FieldRef::Field(index) => Lists::FieldPresent(index),
+            // Every object has a name.
             FieldRef::Name => Lists::One(Posting::Set(self.snapshot.occupied())),
+            // Not reached: see `some_of`.
             FieldRef::Empty => Lists::None,
         };
         Set::union(lists, postings, about, work).await

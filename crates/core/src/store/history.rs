@@ -1,8 +1,8 @@
 //! Recent changes with their previous state, for resumed watches and exact lists.
 //!
 //! A watcher is a [`HistoryCursor`] into this ring, not a queue. When the ring has moved past the cursor of a slow
-//! watcher, the watcher gets an error, and its client resumes or relists. The ring is bounded by its number of entries
-//! and by the bytes that only history references.
+//! watcher, its watch ends. Its client then resumes at a version that the ring no longer has, gets 410, and lists again.
+//! The ring is bounded by its number of entries and by the bytes that only history references.
 
 use std::sync::Arc;
 

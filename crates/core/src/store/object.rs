@@ -63,7 +63,7 @@ impl Lengths {
 
     /// Lengths of an object whose version has this number of digits, without a length in another format.
     fn of_digits(digits: usize) -> Lengths {
-        assert!(digits >> Lengths::DIGITS == 0, "a version must have at most 20 digits");
+        assert!(digits >> Lengths::DIGITS == 0, "a version must have fewer than 32 digits");
         Lengths(AtomicU32::new(digits as u32))
     }
 

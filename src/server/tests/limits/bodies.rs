@@ -141,6 +141,11 @@ async fn slow_bodies_hold_their_places_for_a_bounded_time() {
         assert_eq!(late.message(), "the body of the request did not arrive in time: the maximum is 15 s");
     }
     assert_eq!(started.elapsed().as_secs(), 15);
+    let mut hasty = request(pieces(10, true).0, "a");
+    *hasty.uri_mut() = format!("{REVIEWS}?timeout=5s").parse().unwrap();
+    let late = whole(fixture.server().answer_to(&ConnectionState::for_user(user("a"), true), hasty).await).await;
+    let message = "the body of the request did not arrive in time: the timeout of the request left 5.0 s for it";
+    assert_eq!((late.code.as_u16(), &*late.message()), (400, message));
     assert_eq!(fixture.server().limits().bodies().in_memory(), InMemory::default());
     let refused = posted(&fixture, "a", pieces(600, false).0).await;
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "BodyBytesLimit", "{}", refused.body);

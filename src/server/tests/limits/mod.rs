@@ -241,7 +241,8 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
     let started = Instant::now();
     let refused = whole(get_as(&fixture, &user("a"), SHIRTS).await).await;
     assert_eq!((refused.code.as_u16(), started.elapsed().as_secs()), (429, 15));
-    assert!(refused.message().contains("--max-list-bytes=8Mi of large lists are in progress"), "{}", refused.message());
+    let used = "the large lists in progress, 1 of them for user \"a\", take --max-list-bytes=8Mi; ";
+    assert!(refused.message().contains(used), "{}", refused.message());
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListBytesLimit");
     assert_eq!(fixture.server.limits().rejections(Limit::ListBytes), 1);
     drop(first);
