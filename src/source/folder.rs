@@ -7,7 +7,7 @@
 //! An object is served in the version of its file and, when its definition converts by renaming only, in every served
 //! version. Defaults, pruning and validation are those of its own version; its resourceVersion is the same in all of
 //! them. An object that cannot be read, is invalid or has lost its kind is reported, and its old version is removed.
-//! [`super::scan`] reads the disk, and [`crate::manifest`] the documents of a file.
+//! Namespaces are served also without a file: see [`super::folder_namespaces`]. [`super::scan`] reads the disk, and [`crate::manifest`] the documents of a file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::field_caches::own_definition;
-use super::object;
+use super::{folder_namespaces, object};
 use crate::builtin;
 use crate::crd::{Crd, Schema};
 use crate::json;
@@ -118,6 +118,8 @@ pub struct FolderDelta {
 pub struct FolderState {
     /// The last version given out.
     version: Version,
+    /// The time of the start, in seconds since 1970: the age of Namespaces without a file.
+    started: i64,
     /// The served objects.
     objects: BTreeMap<Arc<Identity>, Served>,
     /// The valid definitions as the files have them, by name. Of several with one name, the first.
@@ -255,6 +257,7 @@ impl FolderState {
     pub fn new(start_milliseconds: u64) -> FolderState {
         FolderState {
             version: Version::new(start_milliseconds),
+            started: i64::try_from(start_milliseconds / 1_000).unwrap_or(i64::MAX),
             objects: BTreeMap::new(),
             written: Vec::new(),
             definitions: BTreeMap::new(),
@@ -335,6 +338,7 @@ impl FolderState {
             }
         }
         self.files = known_files;
+        self.add_namespaces(&written, built_in, &mut firsts, &mut changes);
         self.schemas = Schemas::default();
         self.remove_all_but(&firsts, &mut changes);
         problems.sort();
@@ -366,7 +370,8 @@ impl FolderState {
             self.files.insert(path.clone(), known);
             changed.insert(path);
         }
-        (!is_as_before).then_some(changed)
+        // Before the first update, not even the initial Namespaces are served.
+        (!is_as_before || self.objects.is_empty()).then_some(changed)
     }
 
     /// The valid definitions of all files, by name. Of several with one name, the first. Adds the problems of
@@ -476,6 +481,9 @@ impl FolderState {
         if !causes.is_empty() {
             return Err(format!("{} is rejected: {}", named(&kind, &key), causes.join("; ")));
         }
+        if plural == folder_namespaces::PLURAL && group_version.group.is_empty() {
+            folder_namespaces::complete(&mut value);
+        }
         let targets = targets(&known, &group_version, plural, &mut self.schemas);
         if targets.is_empty() {
             return Err(format!("{} is rejected: version {group_version} is not served", named(&kind, &key)));
@@ -576,6 +584,33 @@ impl FolderState {
         }
         let served = Served { created, generation, specification, forms, file: file.clone(), place };
         self.objects.insert(identity, served);
+    }
+
+    /// Serves the Namespaces that no file has, and adds them to `served`, which has all objects of the files.
+    fn add_namespaces(
+        &mut self,
+        written: &[Arc<Crd>],
+        built_in: BuiltInKindLookup<'_>,
+        served: &mut HashMap<Arc<Identity>, (Arc<str>, usize)>,
+        changes: &mut BTreeMap<Gvr, Vec<ObjectChange>>,
+    ) {
+        let no_file: Arc<str> = Arc::from("");
+        let names = folder_namespaces::names(served.keys().map(|identity| &identity.key));
+        let identity = |name: &str| {
+            let (group, plural) = (String::new(), folder_namespaces::PLURAL.to_owned());
+            Arc::new(Identity { group, plural, key: Key::new("", name) })
+        };
+        let missing: Vec<_> = names.into_iter().map(identity).filter(|wanted| !served.contains_key(wanted)).collect();
+        for identity in missing {
+            served.insert(identity.clone(), (no_file.clone(), 0));
+            if self.objects.get(&identity).is_some_and(|served| served.file == no_file) {
+                continue;
+            }
+            let manifest = folder_namespaces::manifest(identity.key.name());
+            if let Ok((_, candidate)) = self.make_candidate(manifest, self.started, written, built_in) {
+                self.apply(identity, &candidate, (&no_file, 0), changes);
+            }
+        }
     }
 
     /// Removes the objects that are not keys of `kept`, and adds their removals to `changes`.

@@ -35,6 +35,7 @@ pub mod feed;
 pub mod field_caches;
 pub mod folder;
 pub mod folder_feeds;
+mod folder_namespaces;
 pub mod forward;
 mod gunzip;
 pub mod kubeconfig;

@@ -71,10 +71,16 @@ fn built_in(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
                     "labels": {"type": "object", "additionalProperties": {"type": "string"}}}},
                 "data": {"type": "object", "additionalProperties": {"type": "string"}}}})),
         ),
-        ("", "v1", "Namespace") => ("namespaces", Scope::Cluster, None),
+        ("", "v1", "Node") => ("nodes", Scope::Cluster, None),
         _ => return None,
     };
     Some(BuiltInKind { plural: plural.to_owned(), scope, schema })
+}
+
+/// Like [`built_in`], with Namespaces: each folder then has some.
+fn with_namespaces(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
+    let namespace = || BuiltInKind { plural: "namespaces".to_owned(), scope: Scope::Cluster, schema: None };
+    (("", "v1", "Namespace") == (group, version, kind)).then(namespace).or_else(|| built_in(group, version, kind))
 }
 
 fn no_judge(_crd: &Crd) -> Vec<String> {
@@ -362,8 +368,8 @@ fn what_is_refused_is_reported_with_its_place_and_goes() {
         ("x: 1\n".to_owned(), "not a Kubernetes object: apiVersion and kind must be strings", "no object"),
         (shirt("x", "[a"), "invalid YAML", "no YAML"),
         (
-            "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n".to_owned(),
-            "Namespace \"b/a\" is rejected: metadata.namespace: Forbidden",
+            "apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: b}\n".to_owned(),
+            "Node \"b/a\" is rejected: metadata.namespace: Forbidden",
             "a namespace where none belongs",
         ),
         (
@@ -492,12 +498,12 @@ fn built_in_kinds_are_read_by_their_table() {
                 data: {k: v}\n- {apiVersion: v1, kind: Namespace, metadata: {name: m}}\n- {apiVersion: v1, kind: ConfigMap, \
                 metadata: {name: b}, data: {k: 1}}\n";
     let mut folder = Folder::new(&[("a.yaml", text)]);
-    let delta = folder.update();
+    let delta = folder.state.update(&folder.files, &with_namespaces, &no_judge);
     let config_maps = Gvr::new("", "v1", "configmaps");
     let served = object_of(&delta, &config_maps, "default/a");
     assert_eq!((served.get("typo"), &served["data"]), (None, &json!({"k": "v"})), "unknown fields go");
     assert!(served["metadata"].get("generation").is_none() && served["metadata"].get("labels").is_none());
-    assert_eq!(shown(&delta, &Gvr::new("", "v1", "namespaces")), ["+m@2"]);
+    assert_eq!(shown(&delta, &Gvr::new("", "v1", "namespaces")), ["+m@2", "+default@3", "+kube-node-lease@4", "+kube-public@5", "+kube-system@6"]);
     assert_eq!(problems(&delta).len(), 1);
     assert!(
         problems(&delta)[0].starts_with("a.yaml:10: ConfigMap \"default/b\" is rejected: data.k:"),
@@ -602,4 +608,43 @@ fn comparable(bytes: &[u8]) -> Value {
         value["metadata"].as_object_mut().unwrap().remove(name);
     }
     value
+}
+
+#[test]
+fn every_namespace_of_a_cluster_is_served() {
+    let mut folder = Folder::new(&[]);
+    let namespaces = Gvr::new("", "v1", "namespaces");
+    let update = |folder: &mut Folder| folder.state.update(&folder.files, &with_namespaces, &no_judge);
+    let first = update(&mut folder);
+    let initial = ["+default@1", "+kube-node-lease@2", "+kube-public@3", "+kube-system@4"];
+    assert_eq!(shown(&first, &namespaces), initial, "an empty folder");
+    let expected = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {
+            "name": "default", "labels": {"kubernetes.io/metadata.name": "default"},
+            "creationTimestamp": object_of(&first, &namespaces, "default")["metadata"]["creationTimestamp"],
+            "uid": object_of(&first, &namespaces, "default")["metadata"]["uid"], "resourceVersion": (START + 1).to_string(),
+        },
+        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    });
+    assert_eq!(object_of(&first, &namespaces, "default"), expected);
+    assert!(is_empty(&update(&mut folder)), "nothing has changed");
+
+    folder.write("a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: team-a}}");
+    assert_eq!(shown(&update(&mut folder), &namespaces), ["+team-a@6"], "of an object, after it");
+    let written = "{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {team: a, kubernetes.io/metadata.name: x}}}";
+    folder.write("b.yaml", written);
+    let with_file = update(&mut folder);
+    assert_eq!(shown(&with_file, &namespaces), ["+team-a@7"], "the file has precedence");
+    let labels = &object_of(&with_file, &namespaces, "team-a")["metadata"]["labels"];
+    assert_eq!(*labels, json!({"team": "a", "kubernetes.io/metadata.name": "team-a"}));
+    folder.files.remove("b.yaml");
+    assert_eq!(shown(&update(&mut folder), &namespaces), ["+team-a@8"], "without labels again");
+    folder.files.remove("a.yaml");
+    assert_eq!(shown(&update(&mut folder), &namespaces), ["-team-a@10"], "with the last object in it");
+
+    let ending = "{apiVersion: v1, kind: Namespace, metadata: {name: old}, spec: {finalizers: [x]}, status: {phase: Terminating}}";
+    folder.write("c.yaml", ending);
+    let old = object_of(&update(&mut folder), &namespaces, "old");
+    assert_eq!((&old["spec"]["finalizers"], &old["status"]["phase"]), (&json!(["x"]), &json!("Terminating")));
 }
