@@ -44,12 +44,11 @@ const MOST_NAMED: usize = 100;
 /// The approximate memory of the record that an object is not in the index, in bytes.
 const IGNORED: usize = 200;
 
-/// A part of an object (its labels, affinity, tolerations or taints) is long if its JSON has more bytes than this. The
-/// memory of long parts is measured; that of others is estimated from the number of objects.
+/// A part of an object (its labels, affinity, tolerations or taints) is long if its JSON has more bytes than this. Long
+/// parts have a bound ([`MOST_LONG`]). The memory of the others is counted, and grows with the number of objects.
 const SHORT: usize = 512;
 
-/// The memory of a part, as a multiple of the length of its JSON. An affinity is stored three times: as it is written,
-/// as terms, and by the values of these.
+/// The memory of a long part of a node or namespace, as a multiple of the length of its JSON.
 const GROWTH: u64 = 12;
 
 /// The maximum length of all different long parts of a kind together, in bytes of JSON. The memory of stores does not
@@ -331,9 +330,11 @@ impl LongParts {
         }
     }
 
-    /// The length of all different long parts, in bytes of JSON.
-    fn bytes(&self) -> u64 {
-        self.bounds.iter().map(|bound| bound.total()).sum()
+    /// The length of the long parts that [`ClusterIndex::held_bytes`] does not count, in bytes of JSON: those of nodes
+    /// and namespaces.
+    fn uncounted_bytes(&self) -> u64 {
+        let bounds = NEEDED.iter().zip(&self.bounds).filter(|(resource, _)| **resource != "pods");
+        bounds.map(|(_, bound)| bound.total()).sum()
     }
 }
 
@@ -407,8 +408,8 @@ impl PlacementIndex {
                 },
             };
             // An existing index remains when it grows beyond the memory limit, as stores do.
-            let parts = index.long.bytes() * GROWTH + (index.ignored.len() * IGNORED) as u64;
-            index.account.set(index.cluster.counts().held_bytes() + parts);
+            let parts = index.long.uncounted_bytes() * GROWTH + (index.ignored.len() * IGNORED) as u64;
+            index.account.set(index.cluster.held_bytes() + parts);
             let result = read(&index);
             (Some(index), Ok(result))
         })
