@@ -171,7 +171,7 @@ pub fn answer(
     let is_reported = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();
     status.warnings.extend(reviewed.warnings.iter().filter(is_reported).map(ToString::to_string));
     status.warnings.extend(warnings);
-    status.warnings.extend(indexed.unreadable.iter().cloned());
+    status.warnings.extend(indexed.ignored.iter().cloned());
     let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();
     let warnings = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
     let warnings = warnings.collect();

@@ -10,6 +10,7 @@
 //!
 //! [`crate::placement`] evaluates the rules, and the parent module serves reviews over HTTP.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +22,9 @@ use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::model::flow::Flow;
 use crate::model::quantity::Bytes;
+use crate::model::shares::{Share, Shares};
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
 use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadError, too_many_carried_terms};
@@ -34,20 +37,27 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 /// The pause between two updates of the index by [`PlacementIndex::follow`], in which changes accumulate.
 const GATHERED: Duration = Duration::from_millis(200);
 
-/// The maximum number of objects that cannot be parsed, and whose errors are stored.
-const MOST_UNREADABLE: usize = 100;
+/// The maximum number of objects that are not in the index and that a response names. It is also the maximum number of
+/// stored errors. The other objects are only counted.
+const MOST_NAMED: usize = 100;
 
-/// A part of an object (its labels, affinity, tolerations or taints) is long if its JSON has more bytes than this. The
-/// memory of long parts is measured; that of others is estimated from the number of objects.
+/// The approximate memory of the record that an object is not in the index, in bytes.
+const IGNORED: usize = 200;
+
+/// A part of an object (its labels, affinity, tolerations or taints) is long if its JSON has more bytes than this. Long
+/// parts have a bound ([`MOST_LONG`]). The memory of the others is counted, and grows with the number of objects.
 const SHORT: usize = 512;
 
-/// The memory of a part, as a multiple of the length of its JSON. An affinity is stored three times: as it is written,
-/// as terms, and by the values of these.
-const GROWTH: usize = 12;
+/// The memory of a long part of a node or namespace, as a multiple of the length of its JSON.
+const GROWTH: u64 = 12;
 
-/// The maximum length of all different long parts together, in bytes of JSON. The memory of stores does not bound them,
-/// because a store has the same objects compressed.
+/// The maximum length of all different long parts of a kind together, in bytes of JSON. The memory of stores does not
+/// bound them, because a store has the same objects compressed. Pods of one namespace may take half of it if no other
+/// namespace has any, and so on, as [`Shares`] divide.
 pub(crate) const MOST_LONG: usize = 16 << 20;
+
+/// The length that the long parts of the Pods of a namespace may have, even if other namespaces have taken the rest.
+const FIRST_OF_NAMESPACE: usize = 256 << 10;
 
 /// The resources whose stores are needed. Below, a `kind` is a position in this list.
 const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
@@ -159,8 +169,9 @@ pub struct IndexSnapshot {
     pub cluster: ClusterIndex,
     /// The resourceVersions of the stores that the index has.
     pub resource_versions: ResourceVersions,
-    /// Messages about objects that cannot be parsed, and are not in the index.
-    pub unreadable: Vec<String>,
+    /// Messages about objects that are not in the index, because they cannot be parsed or exceed a bound. If there are
+    /// many, the last message has the number of the others.
+    pub ignored: Vec<String>,
 }
 
 /// The index and its state.
@@ -188,23 +199,48 @@ pub(crate) struct Index {
     cluster: ClusterIndex,
     /// The positions of the stores, in the order of [`NEEDED`].
     positions: [StorePosition; 3],
-    /// By kind and key: why an object is not in the index.
-    unreadable: BTreeMap<(usize, String), String>,
+    /// By kind and key: why an object is not in the index; `None` if too many errors were stored already.
+    ignored: BTreeMap<(usize, String), Option<String>>,
+    /// The number of errors in `ignored`.
+    errors: usize,
     long: LongParts,
     /// Counts the memory of the index.
     account: Account,
 }
 
-/// The long parts of objects, each counted once: the Pods of a template share theirs in the index too.
-#[derive(Debug, Default)]
+/// The objects that share a bound of long parts: the Pods of a namespace, or all nodes, or all namespaces. The name is
+/// that of the namespace, or empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct PartOwner(String);
+
+impl Flow for PartOwner {
+    fn tenant(&self) -> PartOwner {
+        self.clone()
+    }
+}
+
+/// The long parts of objects, each counted once in a namespace: the Pods of a template share theirs in the index too.
+#[derive(Debug)]
 struct LongParts {
     /// By kind and key: the parts of an object, as hashes.
     objects: HashMap<(usize, String), Vec<u64>>,
-    /// By hash of a part: the number of objects that have it, and its length in bytes of JSON.
-    parts: HashMap<u64, (usize, usize)>,
-    /// The sum of these lengths.
-    bytes: usize,
+    /// By hash of a part: the number of objects that have it, and its share of the bound.
+    parts: HashMap<u64, (usize, Share<PartOwner>)>,
+    /// The bounds of the kinds, in the order of [`NEEDED`]. Pods cannot use up the bound of nodes, and those of one
+    /// namespace cannot use up that of others.
+    bounds: [Arc<Shares<PartOwner>>; 3],
     hashes: RandomState,
+}
+
+impl Default for LongParts {
+    fn default() -> LongParts {
+        let bounds = NEEDED.map(|resource| {
+            // A single owner may hold half of a quantity, so nodes and namespaces have twice as much.
+            let (most, first) = if resource == "pods" { (MOST_LONG, FIRST_OF_NAMESPACE) } else { (2 * MOST_LONG, 0) };
+            Arc::new(Shares::new(most as u64, first as u64))
+        });
+        LongParts { objects: HashMap::new(), parts: HashMap::new(), bounds, hashes: RandomState::new() }
+    }
 }
 
 /// A part of an object that can be written as JSON.
@@ -225,7 +261,7 @@ impl LongParts {
     /// its JSON, in bytes.
     ///
     /// # Errors
-    /// The long parts of all objects would exceed [`MOST_LONG`].
+    /// The long parts would exceed their bound.
     fn measure(
         &mut self,
         kind: usize,
@@ -240,45 +276,65 @@ impl LongParts {
             return Ok(());
         }
         let unreadable = |message: String| ReadError { kind: name, message };
+        // Keys of Pods are `namespace/name`, and those of the other kinds are names.
+        let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
         let mut counted = Vec::new();
         for part in parts {
             let json = part.json().map_err(|error| unreadable(error.to_string()))?;
             if json.len() > SHORT {
                 // Equal parts of Pods are stored once, so they must have one hash. Other kinds store each part, so the
                 // key makes their hashes differ.
-                let owner = if NEEDED[kind] == "pods" { "" } else { key };
-                counted.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
+                let place = if NEEDED[kind] == "pods" { namespace } else { key };
+                counted.push((self.hashes.hash_one((kind, place, &json)), json.len()));
             }
-        }
-        let is_new = |(hash, _): &&(u64, usize)| !self.parts.contains_key(hash);
-        let added: usize = counted.iter().filter(is_new).map(|(_, length)| length).sum();
-        if self.bytes + added > MOST_LONG {
-            return Err(unreadable(format!(
-                "its labels, affinity, tolerations and taints take {added} bytes. Those of all objects together may take {MOST_LONG} bytes; parts of up to {SHORT} bytes do not count. Shorten these parts of the {name}"
-            )));
         }
         if counted.is_empty() {
             return Ok(());
         }
-        for (hash, length) in &counted {
-            let (objects, _) = self.parts.entry(*hash).or_insert((0, *length));
-            *objects += 1;
-            self.bytes += if *objects == 1 { *length } else { 0 };
+        let added: usize = counted.iter().map(|(_, length)| length).sum();
+        let (owner, mut held) = (PartOwner(namespace.to_owned()), Vec::new());
+        let mut has_room = true;
+        for (hash, length) in counted {
+            match self.parts.entry(hash) {
+                Entry::Occupied(mut part) => part.get_mut().0 += 1,
+                Entry::Vacant(part) => match self.bounds[kind].take(&owner, length as u64) {
+                    Some(share) => drop(part.insert((1, share))),
+                    None => {
+                        has_room = false;
+                        break;
+                    }
+                },
+            }
+            held.push(hash);
         }
-        self.objects.insert((kind, key.to_owned()), counted.into_iter().map(|(hash, _)| hash).collect());
-        Ok(())
+        self.objects.insert((kind, key.to_owned()), held);
+        if has_room {
+            return Ok(());
+        }
+        self.forget(kind, key);
+        let divided = if NEEDED[kind] == "pods" { ", of which one namespace may use as much as is free" } else { "" };
+        Err(unreadable(format!(
+            "its labels, affinity, tolerations and taints take {added} bytes. Those of all objects of this kind together may take {MOST_LONG} bytes{divided}; parts of up to {SHORT} bytes do not count. Shorten these parts of the {name}"
+        )))
     }
 
     /// No longer counts the parts of an object. `kind` is the position of its resource in [`NEEDED`].
     fn forget(&mut self, kind: usize, key: &str) {
         for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
-            let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
-            *objects -= 1;
-            if *objects == 0 {
-                self.bytes -= *length;
-                self.parts.remove(&hash);
+            if let Entry::Occupied(mut part) = self.parts.entry(hash) {
+                part.get_mut().0 -= 1;
+                if part.get().0 == 0 {
+                    part.remove();
+                }
             }
         }
+    }
+
+    /// The length of the long parts that [`ClusterIndex::held_bytes`] does not count, in bytes of JSON: those of nodes
+    /// and namespaces.
+    fn uncounted_bytes(&self) -> u64 {
+        let bounds = NEEDED.iter().zip(&self.bounds).filter(|(resource, _)| **resource != "pods");
+        bounds.map(|(_, bound)| bound.total()).sum()
     }
 }
 
@@ -352,7 +408,8 @@ impl PlacementIndex {
                 },
             };
             // An existing index remains when it grows beyond the memory limit, as stores do.
-            index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
+            let parts = index.long.uncounted_bytes() * GROWTH + (index.ignored.len() * IGNORED) as u64;
+            index.account.set(index.cluster.held_bytes() + parts);
             let result = read(&index);
             (Some(index), Ok(result))
         })
@@ -464,7 +521,8 @@ impl Index {
         let mut index = Index {
             cluster: ClusterIndex::default(),
             positions: stores.all().map(StorePosition::of_snapshot),
-            unreadable: BTreeMap::new(),
+            ignored: BTreeMap::new(),
+            errors: 0,
             long: LongParts::default(),
             account,
         };
@@ -513,8 +571,8 @@ impl Index {
         self
     }
 
-    /// Adds or replaces an object. If it cannot be parsed, or exceeds a bound of the index, it is removed, and the
-    /// error is logged and stored. `kind` is the position of its resource in [`NEEDED`].
+    /// Adds or replaces an object. If it cannot be parsed, or exceeds a bound of the index, it is removed, and recorded
+    /// as ignored. The error is logged, and stored unless [`MOST_NAMED`] errors are. `kind` is the position of its resource in [`NEEDED`].
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();
@@ -538,14 +596,21 @@ impl Index {
                 Ok(self.cluster.upsert_namespace(&namespace))
             }),
         };
-        self.unreadable.remove(&(kind, object.key().to_owned()));
+        self.notice(kind, key);
         if let Err(error) = result {
             // The indexed state of the object is out of date.
             self.remove(kind, object.key());
             tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement reviews ignore an object that they cannot evaluate, so their results can be wrong");
-            if self.unreadable.len() < MOST_UNREADABLE {
-                self.unreadable.insert((kind, object.key().to_owned()), error.to_string());
-            }
+            let error = (self.errors < MOST_NAMED).then(|| error.to_string());
+            self.errors += usize::from(error.is_some());
+            self.ignored.insert((kind, key.to_owned()), error);
+        }
+    }
+
+    /// No longer records an object as ignored. `kind` is the position of its resource in [`NEEDED`].
+    fn notice(&mut self, kind: usize, key: &str) {
+        if !self.ignored.is_empty() && self.ignored.remove(&(kind, key.to_owned())).flatten().is_some() {
+            self.errors -= 1;
         }
     }
 
@@ -560,7 +625,18 @@ impl Index {
             }
             _ => self.cluster.remove_namespace(key),
         };
-        self.unreadable.remove(&(kind, key.to_owned()));
+        self.notice(kind, key);
+    }
+
+    /// Messages about ignored objects: the names of the first ones, and the number of the others.
+    fn ignored(&self) -> Vec<String> {
+        let named = self.ignored.iter().take(MOST_NAMED).map(|((kind, key), error)| {
+            let error = error.as_deref().unwrap_or("the log has the reason");
+            format!("{} {key} is ignored, so the result can be wrong: {error}", KINDS[*kind])
+        });
+        let others = self.ignored.len().saturating_sub(MOST_NAMED);
+        let counted = format!("{others} more objects are ignored, so the result can be wrong: the log names them");
+        named.chain((others > 0).then_some(counted)).collect()
     }
 
     /// A snapshot of the index.
@@ -573,13 +649,7 @@ impl Index {
                 pods: pods.version.to_string(),
                 namespaces: namespaces.version.to_string(),
             },
-            unreadable: self
-                .unreadable
-                .iter()
-                .map(|((kind, key), error)| {
-                    format!("{} {key} is ignored, so the result can be wrong: {error}", KINDS[*kind])
-                })
-                .collect(),
+            ignored: self.ignored(),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ thread_local! {
     /// body.
     static OUTCOME: Cell<Option<PollOutcome>> = const { Cell::new(None) };
     /// The response that the task has begun to send in its current poll.
-    static RESPONSE: Cell<Option<Arc<UnreadResponse>>> = const { Cell::new(None) };
+    static RESPONSE: Cell<Option<Weak<UnreadResponse>>> = const { Cell::new(None) };
     /// Whether the task that is being polled sends responses.
     static IS_SENDING: Cell<bool> = const { Cell::new(false) };
 }
@@ -62,8 +62,17 @@ pub(crate) fn record_poll(outcome: PollOutcome) {
 
 /// Sets the response that the task being polled sends. The task ends when this response must end. A body calls it
 /// when its first bytes are counted.
+///
+/// Tasks do not own the response. Over HTTP/1.1 the task is that of the connection, which can be idle for long after
+/// the client has read the response. The share of the response must be free by then.
 pub(crate) fn set_response(response: &Arc<UnreadResponse>) {
-    RESPONSE.set(Some(response.clone()));
+    RESPONSE.set(Some(Arc::downgrade(response)));
+}
+
+/// Whether a task must end, because the response that it sends must end. A response that was read completely no longer
+/// exists.
+fn must_end(response: Option<&Weak<UnreadResponse>>) -> bool {
+    response.and_then(Weak::upgrade).is_some_and(|response| response.is_ended())
 }
 
 /// Whether a body is polled by a task that sends it to a client. Only then are its bytes counted as unread: such a task
@@ -76,7 +85,7 @@ pub(crate) fn is_sending() -> bool {
 fn poll_sending<Work: Future>(
     work: Pin<&mut Work>,
     context: &mut Context<'_>,
-) -> (Poll<Work::Output>, Option<Arc<UnreadResponse>>) {
+) -> (Poll<Work::Output>, Option<Weak<UnreadResponse>>) {
     /// Resets the flag when the scope ends, also by a panic.
     struct Reset;
     impl Drop for Reset {
@@ -103,12 +112,12 @@ pub(crate) async fn until_ended<Work: Future>(
     work: Work,
 ) -> Option<Work::Output> {
     let mut work = pin!(work);
-    let mut response: Option<Arc<UnreadResponse>> = None;
+    let mut response: Option<Weak<UnreadResponse>> = None;
     let mut unpaid = Duration::ZERO;
     poll_fn(|context| {
         link.polls.fetch_add(1, Ordering::Relaxed);
         link.task.get_or_init(|| context.waker().clone());
-        if response.as_ref().is_some_and(|response| response.is_ended()) {
+        if must_end(response.as_ref()) {
             return Poll::Ready(None);
         }
         let mut payer = worker.as_mut().filter(|_| unpaid >= UNIT_TIME);
@@ -254,7 +263,7 @@ struct Watched<Work> {
     /// Ends the task when it is ready. `None`: the task does not wait for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
     /// The response that the task sends.
-    response: Option<Arc<UnreadResponse>>,
+    response: Option<Weak<UnreadResponse>>,
     link: Arc<Link>,
 }
 
@@ -266,7 +275,7 @@ impl<Work: Future<Output = ()>> Future for Watched<Work> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         // From its first poll on, the request is being processed.
         self.unstarted = None;
-        if self.response.as_ref().is_some_and(|response| response.is_ended()) {
+        if must_end(self.response.as_ref()) {
             self.link.require_write();
             return Poll::Ready(());
         }

@@ -50,6 +50,10 @@ use rights::{Caller, Right};
 /// can place it, or has done so.
 pub const NO_EVENT: &str = "so it has no FailedScheduling event";
 
+/// The warning for users that may only get the Pod, if the index leaves out objects. It has no names and no number,
+/// because the objects can be those of other users.
+pub const IGNORED: &str = "some nodes, Pods or namespaces are ignored, so the message can be wrong: administrators see their names in a full review";
+
 /// Responds to a PlacementReview.
 ///
 /// # Errors
@@ -258,7 +262,8 @@ fn unwritable(error: serde_json::Error) -> ApiError {
     ApiError::Internal(error.to_string())
 }
 
-/// The review as JSON, with a status that has only the message that an event of the Pod would have.
+/// The review as JSON, with a status that has only the message that an event of the Pod would have, and a warning if
+/// the message can be wrong.
 fn event_body(
     review: PlacementReview,
     stores: &PlacementStores,
@@ -268,6 +273,9 @@ fn event_body(
     let message = event_message(&review.spec, stores, indexed, options).map_err(failure)?;
     let mut document = serde_json::to_value(review).map_err(unwritable)?;
     document["status"] = json!({"message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED});
+    if !indexed.ignored.is_empty() {
+        document["status"]["warnings"] = json!([IGNORED]);
+    }
     serde_json::to_vec(&document).map_err(unwritable)
 }
 

@@ -18,6 +18,8 @@ use crate::registry::{Catalog, LoadState, Memory, PartialStore, Registry, Resour
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 
+mod ignored;
+
 pub(super) const REVIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/placementreviews";
 
 /// Two nodes, one with a disk; a Pod that is pending for want of another label.
@@ -599,7 +601,8 @@ async fn affinities_of_many_pods_have_a_bound_together_and_equal_ones_count_once
         json!({"metadata": {"name": format!("p{name:04}"), "namespace": "default"}, "spec": {"affinity": affinity}})
     };
     let each = serde_json::to_vec(&pod(0, 0)["spec"]["affinity"]).unwrap().len();
-    let fitting = MOST_LONG / each;
+    // A single namespace may take half.
+    let fitting = MOST_LONG / 2 / each;
     let is_whole = async |fixture: &Fixture| {
         let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
         !status["warnings"].to_string().contains(" is ignored, so the result can be wrong: cannot read the Pod")
@@ -640,7 +643,9 @@ async fn long_affinity_has_a_bound_for_all_pods_together() {
     };
     let left_out = warnings(&fixture).await;
     let each = serde_json::to_vec(&pod(0, 100_000)).unwrap().len();
-    assert!((20 - MOST_LONG / each).abs_diff(left_out) <= 1, "{left_out} of 20 Pods of {each} bytes are left out");
+    // A single namespace may take half.
+    let fitting = MOST_LONG / 2 / each;
+    assert!((20 - fitting).abs_diff(left_out) <= 1, "{left_out} of 20 Pods of {each} bytes are left out");
     for name in 0..20 {
         fixture.put("pods", pod(name, 10));
     }

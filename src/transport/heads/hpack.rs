@@ -190,12 +190,24 @@ pub(super) struct Skipped {
     /// Set if the value of a field comes next: whether the field is added to the dynamic table, and its name, which
     /// is `None` if it is a long string.
     name: Option<(bool, Option<Vec<u8>>)>,
+    /// The size of the indexed fields and names so far. An index of one byte can stand for 4 KiB, so the length of the
+    /// block does not bound it.
+    read: usize,
 }
 
 impl Skipped {
     /// Whether the block can end here: no integer or string is incomplete, and no name waits for its value.
     pub(super) fn is_complete(&self) -> bool {
         self.held.is_empty() && self.left == 0 && self.name.is_none()
+    }
+
+    /// Counts an indexed field or name of this length.
+    ///
+    /// # Errors
+    /// They exceed [`MOST_READ`].
+    fn count(&mut self, length: usize) -> Result<(), Broken> {
+        self.read += length + ENTRY;
+        if self.read > MOST_READ { Err(Broken) } else { Ok(()) }
     }
 }
 
@@ -277,7 +289,7 @@ impl Decoder {
     /// and the value of each field; long ones are empty. `skipped`: the state after the previous part of the block.
     ///
     /// # Errors
-    /// The block cannot be decoded.
+    /// The block cannot be decoded, or its indexed fields exceed [`MOST_READ`].
     pub(super) fn skip(
         &mut self,
         skipped: &mut Skipped,
@@ -305,7 +317,7 @@ impl Decoder {
     /// in [`Decoder::skip`].
     ///
     /// # Errors
-    /// The block cannot be decoded.
+    /// Those of [`Decoder::skip`].
     fn skip_step(
         &mut self,
         skipped: &mut Skipped,
@@ -349,6 +361,7 @@ impl Decoder {
         let Some(number) = try_read_integer(block, prefix)? else { return Ok(false) };
         if is_indexed {
             let (name, value) = self.field(number)?;
+            skipped.count(name.len() + value.len())?;
             each(name, value);
         } else if is_size {
             self.resize(number)?;
@@ -362,7 +375,11 @@ impl Decoder {
                     }
                     PartialString::Complete(name) => Some(name),
                 },
-                index => Some(self.field(index)?.0.to_vec()),
+                index => {
+                    let (name, _) = self.field(index)?;
+                    skipped.count(name.len())?;
+                    Some(name.to_vec())
+                }
             };
             skipped.name = Some((is_kept, name));
         }

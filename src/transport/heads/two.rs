@@ -4,6 +4,9 @@
 //! connection is encoded again, because the dynamic table of the client's encoder is known here and not in h2. All
 //! other frames are passed on unchanged. Invalid frames are passed to h2 too, which responds with the right error. If
 //! that is not possible, the connection ends ([`FrameAction::Broken`]).
+//!
+//! Trailers are decoded and not passed on. No handler reads them, and no rule of the API server depends on them. h2
+//! would store them until their stream ends, which takes hours for a watch, even after the request is dropped.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -69,6 +72,9 @@ pub(super) struct Frames {
     decoder: Decoder,
     /// The header block that is incomplete.
     block: Option<Block>,
+    /// The highest number of a stream with a header block. A later block of this stream, or of one before it, has
+    /// trailers, because the numbers of new streams increase (RFC 9113, 5.1.1).
+    newest: [u8; 4],
 }
 
 /// A header block that is being read.
@@ -78,7 +84,7 @@ struct Block {
     stream: [u8; 4],
     /// Whether the request has no body.
     ends_stream: bool,
-    /// The payload of all frames so far; empty once the block is rejected.
+    /// The payload of all frames so far; empty if the fields are not stored.
     bytes: Vec<u8>,
     /// The length of the payload of all frames so far.
     length: usize,
@@ -86,29 +92,40 @@ struct Block {
     frames: usize,
     /// The share of a long block's memory.
     share: Option<UserShare>,
-    /// Set once the block is rejected because of a limit.
-    rejected: Option<Rejected>,
+    /// Set if the fields of the block are not stored.
+    unstored: Option<UnstoredBlock>,
 }
 
-/// The state of a block that is rejected because of a limit. It is still decoded, because the connection continues:
-/// it can carry requests of other users.
-#[derive(Debug)]
-struct Rejected {
+/// The state of a block whose fields are not stored: trailers, or a request that is rejected because of a limit. It is
+/// still decoded, because the connection continues: it can carry requests of other users.
+#[derive(Debug, Default)]
+struct UnstoredBlock {
     skipped: Skipped,
-    failure: HeadError,
-    /// Whether the block has a pseudo-header. If not, it has trailers.
-    is_request: bool,
+    /// Why the request is rejected; `None` for trailers.
+    failure: Option<HeadError>,
+    /// Whether the block has a pseudo-header.
+    has_pseudo: bool,
     /// Whether the method is HEAD.
     is_head: bool,
 }
 
-impl Rejected {
+impl UnstoredBlock {
     /// Decodes a part of the block without storing its fields.
     fn skip(&mut self, decoder: &mut Decoder, part: &[u8]) -> Result<(), Broken> {
         decoder.skip(&mut self.skipped, part, |name, value| {
-            self.is_request |= name.starts_with(b":");
+            self.has_pseudo |= name.starts_with(b":");
             self.is_head |= name == b":method" && value == b"HEAD";
         })
+    }
+
+    /// The header block that h2 gets instead. An error about a request is stored in one of the `slots`.
+    fn convert(self, slots: &Slots) -> Vec<u8> {
+        match (self.failure, self.has_pseudo) {
+            (Some(failure), true) => rejected_block(failure, self.is_head, slots),
+            (None, false) => Vec::new(),
+            // A request has pseudo-headers, and trailers have none (RFC 9113, 8.1 and 8.3).
+            (Some(_), false) | (None, true) => malformed_block(),
+        }
     }
 }
 
@@ -221,24 +238,29 @@ impl Frames {
             }
         }
         let ends_stream = flags & END_STREAM != 0;
-        let block = self.block.get_or_insert_with(|| Block {
-            stream,
-            ends_stream,
-            bytes: Vec::new(),
-            length: 0,
-            frames: 0,
-            share: None,
-            rejected: None,
+        let newest = &mut self.newest;
+        let block = self.block.get_or_insert_with(|| {
+            let is_trailers = stream <= *newest;
+            *newest = stream.max(*newest);
+            Block {
+                stream,
+                ends_stream,
+                bytes: Vec::new(),
+                length: 0,
+                frames: 0,
+                share: None,
+                unstored: is_trailers.then(UnstoredBlock::default),
+            }
         });
         block.length += payload.len();
         block.frames += 1;
         if block.stream != stream || block.frames > MOST_FRAMES || block.length > MOST_HEAD {
             return FrameAction::Broken;
         }
-        match &mut block.rejected {
+        match &mut block.unstored {
             None => block.bytes.extend_from_slice(payload),
-            Some(rejected) => {
-                if rejected.skip(&mut self.decoder, payload).is_err() {
+            Some(unstored) => {
+                if unstored.skip(&mut self.decoder, payload).is_err() {
                     return FrameAction::Broken;
                 }
             }
@@ -247,13 +269,12 @@ impl Frames {
             match share(LONG_HEAD) {
                 Ok(share) => block.share = Some(share),
                 Err(failure) => {
-                    let skipped = Skipped::default();
-                    let mut rejected = Rejected { skipped, failure, is_request: false, is_head: false };
+                    let mut unstored = UnstoredBlock { failure: Some(failure), ..UnstoredBlock::default() };
                     // The dynamic table needs this block to decode the next one.
-                    if rejected.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
+                    if unstored.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
                         return FrameAction::Broken;
                     }
-                    block.rejected = Some(rejected);
+                    block.unstored = Some(unstored);
                 }
             }
         }
@@ -268,28 +289,23 @@ impl Frames {
     }
 
     /// The frames that replace a complete block; `None` if it cannot be decoded. A request that is rejected becomes a
-    /// short one, with the error in one of the `slots`. For malformed fields and trailers that are too long, the frames
-    /// make h2 reset the stream.
+    /// short one, with the error in one of the `slots`. For malformed fields, the frames make h2 reset the stream.
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
-        if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
-            let written = if is_request { rejected_block(failure, is_head, slots) } else { malformed_block() };
-            return skipped.is_complete().then(|| encode_frames(&written, block.stream, block.ends_stream));
+        if let Some(unstored) = block.unstored {
+            return unstored
+                .skipped
+                .is_complete()
+                .then(|| encode_frames(&unstored.convert(slots), block.stream, block.ends_stream));
         }
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
         // `request_block` takes a share of the actual memory instead.
         drop(block.share);
-        let is_request = fields.pseudo != 0;
-        let written = if fields.is_malformed || (!is_request && (fields.is_over || fields.size > USUAL_LIST)) {
+        let written = if fields.is_malformed || fields.pseudo == 0 {
             malformed_block()
-        } else if is_request {
+        } else {
             request_block(&fields, slots, share)
                 .unwrap_or_else(|failure| rejected_block(failure, fields.is_head(), slots))
-        } else {
-            // Trailers, which h2 stores until the body is read.
-            let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
-            fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
-            written
         };
         Some(encode_frames(&written, block.stream, block.ends_stream))
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdSet, Vector};
+use serde::Serialize;
 
 use super::carried::{CarriedTerms, carried_by};
 use super::effort;
@@ -16,7 +17,7 @@ use super::groups::{Coverage, Membership, PodGroupKey, PodGroups};
 use super::labels::PackedLabels;
 use super::node::{Namespace, Node, Taint};
 use super::pod::{Affinity, Metadata, Pod, PodSpec, Toleration};
-use super::pool::Pool;
+use super::pool::{Held, Pool};
 use super::term::{PodTerm, selects};
 use super::topology::{Topologies, Topology};
 use crate::selector::LabelSelection;
@@ -53,6 +54,32 @@ pub(super) struct Bound {
 pub(super) struct PodRequirements {
     pub(super) node_selector: Vec<(String, String)>,
     pub(super) affinity: Option<Affinity>,
+}
+
+/// The approximate memory of affinity or tolerations, as a multiple of the length of their JSON. An affinity is stored
+/// three times: as it is written, as terms, and by the values of these.
+const GROWTH: u64 = 12;
+
+/// The approximate memory of a node slot without a Node object, in bytes.
+const UNKNOWN_NODE: u64 = 700;
+
+/// The approximate memory of a value with this JSON.
+fn grown(value: &impl Serialize) -> u64 {
+    serde_json::to_vec(value).map_or(0, |json| json.len() as u64 * GROWTH)
+}
+
+impl Held for PodRequirements {
+    fn held_bytes(&self) -> u64 {
+        // Most Pods of a cluster have neither.
+        let selector: usize = self.node_selector.iter().map(|(key, value)| 100 + key.len() + value.len()).sum();
+        selector as u64 + self.affinity.as_ref().map_or(0, grown)
+    }
+}
+
+impl Held for Vec<Toleration> {
+    fn held_bytes(&self) -> u64 {
+        grown(self)
+    }
 }
 
 /// A pod.
@@ -176,7 +203,7 @@ pub struct ClusterCounts {
 
 impl ClusterCounts {
     /// The approximate memory of an index with these counts, in bytes. The factors match the growth of a process with
-    /// the corpus of the benchmark, which prints both. Longer names and labels take more than this.
+    /// the corpus of the benchmark, which prints both. [`ClusterIndex::held_bytes`] adds what Pods do not share.
     pub fn held_bytes(&self) -> u64 {
         let parts =
             [(self.nodes, 1_500), (self.pods, 380), (self.namespaces, 300), (self.groups, 900), (self.terms, 600)];
@@ -194,6 +221,18 @@ impl ClusterIndex {
             groups: self.groups.len(),
             terms: self.carried.len(),
         }
+    }
+
+    /// The approximate memory of the index, in bytes, without labels and taints of nodes and namespaces that are longer
+    /// than usual.
+    pub fn held_bytes(&self) -> u64 {
+        let unknown_nodes = self.node_slots.len().saturating_sub(self.known_nodes) as u64;
+        self.counts().held_bytes()
+            + self.requirements.held_bytes()
+            + self.tolerations.held_bytes()
+            + self.labels.held_bytes()
+            + self.groups.posting_bytes()
+            + unknown_nodes * UNKNOWN_NODE
     }
 
     /// Adds or replaces a node; false if nothing that matters for placement changed.

@@ -57,6 +57,12 @@ impl PodGroup {
     }
 }
 
+/// The approximate memory of the posting lists of a label's key, without its values, in bytes.
+const LABEL_KEY: u64 = 400;
+
+/// The approximate memory of the posting list of a label's value, in bytes.
+const LABEL_VALUE: u64 = 400;
+
 /// The numbers of the groups whose labels have one key.
 #[derive(Clone, Debug, Default)]
 struct LabelPostings {
@@ -91,6 +97,8 @@ pub(super) struct PodGroups {
     live: Arc<RoaringBitmap>,
     /// Posting lists by key of a label.
     labels: HashMap<Arc<str>, LabelPostings>,
+    /// The number of values in all of `labels`.
+    label_values: u64,
     /// The groups of each namespace.
     namespaces: HashMap<Arc<str>, Arc<RoaringBitmap>>,
 }
@@ -139,6 +147,12 @@ impl PodGroups {
     #[cfg(test)]
     pub(super) fn slots(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The approximate memory of the posting lists of labels, in bytes. A Pod can have a value of its own in each of its
+    /// labels, and then has a list for each.
+    pub(super) fn posting_bytes(&self) -> u64 {
+        self.labels.len() as u64 * LABEL_KEY + self.label_values * LABEL_VALUE
     }
 
     /// Adds a Pod on the node in slot `slot` to the group with this key, which is created if needed.
@@ -224,11 +238,13 @@ impl PodGroups {
                 self.labels.get_key_value(label).map_or_else(|| label.into(), |(key, _)| Arc::clone(key));
             let postings = self.labels.entry(Arc::clone(&label)).or_default();
             change(Arc::make_mut(&mut postings.present));
+            let before = postings.values.len();
             let set = postings.values.entry(value.into()).or_default();
             change(Arc::make_mut(set));
             if set.is_empty() {
                 postings.values.remove(value);
             }
+            self.label_values = self.label_values + postings.values.len() as u64 - before as u64;
             if postings.present.is_empty() {
                 self.labels.remove(&*label);
             }

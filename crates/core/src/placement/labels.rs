@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::effort;
+use super::pool::Held;
 
 /// The maximum number of labels in which [`PackedLabels::get`] compares one key after the other. It searches more
 /// labels by bisection.
@@ -20,6 +21,12 @@ pub(super) struct PackedLabels {
     text: Box<str>,
     /// Where each key and each value ends in `text`, in bytes.
     ends: Box<[u32]>,
+}
+
+impl Held for PackedLabels {
+    fn held_bytes(&self) -> u64 {
+        (self.text.len() + 4 * self.ends.len()) as u64
+    }
 }
 
 impl PackedLabels {

@@ -318,6 +318,28 @@ async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
     settled(&fixture, |bytes| bytes == 0).await;
 }
 
+/// A connection of HTTP/1.1 stays open for a minute and a half after its last response.
+#[tokio::test]
+async fn a_response_that_was_read_takes_nothing_while_its_connection_is_open() {
+    // Room for two lists of one user at a time.
+    let (_fixture, running) = serve(1 << 20).await;
+    let mut idle = Vec::new();
+    for number in 0..20 {
+        let mut stream = open_request(&running, "127.0.0.1", SHIRTS).await;
+        let mut whole = Vec::new();
+        timeout(SOON, async {
+            while !whole.ends_with(b"0\r\n\r\n") {
+                assert_ne!(stream.read_buf(&mut whole).await.unwrap(), 0, "the connection of list {number} has ended");
+                let refused = whole.starts_with(b"HTTP/1.1 429");
+                assert!(!refused, "list {number}: {}", whole.escape_ascii());
+            }
+        })
+        .await
+        .expect("a whole response");
+        idle.push(stream);
+    }
+}
+
 #[tokio::test]
 async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent() {
     let mut fixture =

@@ -112,8 +112,18 @@ fn a_block_that_repeats_a_long_entry_is_read_up_to_a_bound() {
     let entry = [&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
     for (times, is_read) in [(1000, true), (1100, false)] {
         let repeated = vec![0x80 | 62; times];
-        let answered = Decoder::default().decode(&[&entry[..], &repeated].concat(), |_, _| {});
+        let block = [&entry[..], &repeated].concat();
+        let answered = Decoder::default().decode(&block, |_, _| {});
         assert_eq!(answered.is_ok(), is_read, "{times} times");
+        let skipped = Decoder::default().skip(&mut Skipped::default(), &block, |_, _| {});
+        assert_eq!(skipped.is_ok(), is_read, "{times} times, skipped");
+    }
+    // The same with a long name, and an empty value for each.
+    let entry = [&[0x40, 0x7f, 0xa1, 0x1e][..], &[b'n'; 4000], &[1, b'v']].concat();
+    for (times, is_read) in [(1000, true), (1100, false)] {
+        let block = [&entry[..], &[0x0f, 47, 0].repeat(times)].concat();
+        let skipped = Decoder::default().skip(&mut Skipped::default(), &block, |_, _| {});
+        assert_eq!(skipped.is_ok(), is_read, "{times} names, skipped");
     }
 }
 

@@ -387,13 +387,53 @@ async fn malformed_blocks_reset_their_stream_however_long_they_are() {
             assert_eq!((kind, id, code), (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]), "{why}, long: {is_long}");
         }
     }
-    // h2 keeps trailers until the body is read.
+    // Trailers that could be a request, of any length.
     let posted = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/wait")];
-    hand.connected.write(&frame(HEADERS, 4, 101, &block(&posted))).await;
-    hand.connected.write(&request(101, &[("long", &*long)], 16_384)).await;
-    assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, 101, vec![0, 0, 0, PROTOCOL_ERROR]));
-    hand.connected.write(&request(103, &get("/b"), 16_384)).await;
-    assert_eq!(hand.seen(103).await["path"], "/b");
+    for (stream, long) in [(101, "short"), (103, &*long)] {
+        hand.connected.write(&frame(HEADERS, 4, stream, &block(&posted))).await;
+        let trailers = [&get("/\u{1}?>")[..], &[("long", long)]].concat();
+        hand.connected.write(&request(stream, &trailers, 16_384)).await;
+        assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]));
+    }
+    hand.connected.write(&request(105, &get("/b"), 16_384)).await;
+    assert_eq!(hand.seen(105).await["path"], "/b");
+}
+
+/// h2 keeps trailers as long as their stream is open, even if the request was dropped.
+#[test]
+fn trailers_take_no_memory_but_change_the_table() {
+    const STREAMS: u32 = 100;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let names: Vec<String> = (0..440).map(|number| format!("a{number:x}")).collect();
+    let trailers = block(&names.iter().map(|name| (&**name, "")).collect::<Vec<_>>());
+    let mut hand = runtime.block_on(async {
+        let mut hand = Hand::new().await;
+        for number in 0..STREAMS {
+            hand.connected.write(&frame(HEADERS, 4, 2 * number + 1, &block(&get("/wait")))).await;
+        }
+        hand.connected.write(&frame(PING, 0, 0, b"12345678")).await;
+        hand.next(&[PING]).await;
+        hand
+    });
+    let taken = allocation_counter::measure(|| {
+        runtime.block_on(async {
+            for number in 0..STREAMS {
+                hand.connected.write(&frame(HEADERS, 5, 2 * number + 1, &trailers)).await;
+            }
+            hand.connected.write(&frame(PING, 0, 0, b"12345678")).await;
+            hand.next(&[PING]).await;
+        });
+    });
+    assert!(taken.bytes_current < i64::from(STREAMS) * 2_000, "{taken:?}");
+    // A field of trailers can be in the dynamic table.
+    let next = 2 * STREAMS + 1;
+    runtime.block_on(async {
+        hand.connected.write(&frame(HEADERS, 4, next, &block(&get("/b")))).await;
+        hand.connected.write(&frame(HEADERS, 5, next, &[&[0x40, 4][..], b"kept", &[5], b"value"].concat())).await;
+        assert_eq!(hand.seen(next).await["body"], "");
+        hand.connected.write(&frame(HEADERS, 5, next + 2, &[block(&get("/c")), vec![0x80 | 62]].concat())).await;
+        assert_eq!(hand.seen(next + 2).await["headers"], json!(["kept: value"]));
+    });
 }
 
 /// kube-apiserver sends the requests of all its users over one connection.
@@ -426,11 +466,11 @@ async fn a_long_head_without_room_leaves_the_other_requests_of_its_connection() 
         assert_eq!(hand.seen(stream + 2).await["headers"], json!(["kept: value"]), "{method}");
         stream += 4;
     }
-    // Trailers of such a length.
-    let posted = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/wait")];
+    // Trailers of such a length need no room, because they are not passed on.
+    let posted = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/b")];
     hand.connected.write(&frame(HEADERS, 4, stream, &block(&posted))).await;
     hand.connected.write(&request(stream, &[("long", &*"l".repeat(100_000))], 16_384)).await;
-    assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]));
+    assert_eq!(hand.seen(stream).await["body"], "");
     drop(taken);
     hand.connected
         .write(&request(stream + 2, &[get("/c"), vec![("long", &*"l".repeat(100_000))]].concat(), 16_384))

@@ -9,6 +9,7 @@ mod documentation;
 mod effort;
 mod kep;
 mod label_keys;
+mod memory;
 mod misplaced;
 mod naive;
 mod nodes;
