@@ -1,6 +1,7 @@
 //! Evaluates selections with the indexes.
 //!
-//! [`selection`] is the selection of a request, with the reference implementation of its match. [`resolve`] makes its
+//! [`selection`] is the selection of a request, with the reference implementation of its match; `simplify` combines its
+//! requirements. [`resolve`] makes its
 //! field requirements from a field selector. [`compact`] is the same in little memory, for watches. [`plan`] turns a
 //! selection into posting lists to intersect, smallest first; `operand` describes them. [`cel_filter`] and
 //! `cel_hits` evaluate the CEL expression of a request. [`page`] walks the hits in list order, a page at a time, at the newest or at an exact
@@ -21,6 +22,7 @@ pub mod plan_steps;
 mod remaining;
 pub mod resolve;
 pub mod selection;
+mod simplify;
 pub mod sort;
 pub mod sort_token;
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod explain;
 mod facets;
 mod many;
 mod shards;
+mod simplify;
 mod sort;
 mod work;
 
