@@ -4,6 +4,7 @@ mod cel;
 mod compact;
 mod explain;
 mod facets;
+mod held;
 mod many;
 mod shards;
 mod simplify;
