@@ -19,9 +19,11 @@ use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
 use super::context::RequestContext;
-use super::read;
+use super::read::{self, WaitingMemory};
+use super::state::ServerState;
 use crate::query::{Explanation, PlanStep, Selection, State, StepEstimate};
 use crate::registry::Resource;
+use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
 /// The maximum length of a plan in the header, in bytes. A longer plan is truncated: clients limit the size of headers,
@@ -34,25 +36,32 @@ const LONGEST_TREE: usize = 3072;
 /// The plan of a request's selection in this state, if the request asks for one with `?explain=true`. `further` is what the
 /// request does with the selected objects, such as `sort by spec.size`; `None`: it only sends them. The plan has no
 /// counts of a whole store if the caller may not list the resource in all namespaces.
+///
+/// # Errors
+/// 429 if the requests of the user hold the maximum, because an explanation is made in turns too.
 pub(super) async fn wanted_explanation(
+    server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     selection: &Selection,
     state: &State,
     further: Option<String>,
-) -> Option<Explanation> {
+) -> Result<Option<Explanation>, ApiError> {
     if !context.wants_explanation() {
-        return None;
+        return Ok(None);
     }
+    let bytes = state.most_selecting_bytes(selection);
+    let waiting = WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
+    let _share = waiting.admit()?;
     let (fields, mut work) = (resource.extractor.fields(), read::work());
     let explanation = match context.may_list_all(&resource.gvr).await {
         true => Explanation::new(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,
     };
-    Some(match further {
+    Ok(Some(match further {
         Some(text) => explanation.then(&text),
         None => explanation,
-    })
+    }))
 }
 
 /// Adds the header `Fieldcache-Explain` to a response. `took` is the time of planning and collecting; `None` if that is

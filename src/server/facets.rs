@@ -11,13 +11,13 @@ use tokio::time::Instant;
 use super::context::RequestContext;
 use super::list::{self, ListRequest, state_to_show};
 use super::no_response::NoResponse;
+use super::read::WaitingMemory;
 use super::response::document;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{consistency, explain, read};
 use crate::extract::FieldRef;
-use crate::flow_control::unread;
-use crate::flow_control::user::UserShare;
+use crate::query::facets::MOST_VALUE_BYTES;
 use crate::query::{Facet, FacetField, SelectedObjects, Work};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::request::ResourcePath;
@@ -71,11 +71,15 @@ async fn counted(
     let fields: Vec<FacetField> =
         options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;
     // The memory of the selection counts towards the limit of the user until the function returns.
-    let _selection_share = admit(server, context, request.selection().held_bytes() as u64)?;
+    let selection_bytes = request.selection().held_bytes() as u64;
+    let unread = server.limits.unread();
+    let _selection_share = WaitingMemory { unread, user: context.user, bytes: selection_bytes }.admit()?;
     let consistency = consistency::consistency(server, context)?;
     let (state, from) = state_to_show(server, context, &request, consistency).await?;
     let begun = Instant::now();
     context.record.record_access(request.selection().access());
+    let set_bytes = state.most_selecting_bytes(request.selection());
+    let waiting = |bytes| WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
     // Finds the selected objects, and the memory that counting their values will take.
     let (snapshot, selecting_request) = (state.snapshot().clone(), request.clone());
     let counted_fields = fields.clone();
@@ -88,16 +92,18 @@ async fn counted(
         }
         (selected, most_bytes)
     };
-    let (selected, held_bytes) = read::in_turns(snapshot, Box::pin(finding)).await?;
+    let (selected, held_bytes) = read::in_turns(snapshot, waiting(set_bytes), Box::pin(finding)).await?;
     read::check_namespaces(resource, selected.state().version())?;
     let cel_warning = read::check_cel(request.selection().cel.as_deref())?;
     let further = (!fields.is_empty()).then(|| format!("count the values of {}", options.labels.join(", ")));
     let (selection, state) = (request.selection(), selected.state());
-    let explanation = Box::pin(explain::wanted_explanation(context, resource, selection, state, further)).await;
+    let explanation =
+        Box::pin(explain::wanted_explanation(server, context, resource, selection, state, further)).await?;
     let shard = request.selection().shard.clone();
     let meta = ListMeta { version: selected.state().version(), continue_token: String::new(), remaining: None, shard };
     let total = selected.total();
-    let count_share = admit(server, context, held_bytes)?;
+    // The values of the facets that are counted, and of one more, from which the best are taken.
+    let value_bytes = (fields.len() as u64 + 1) * facet_bytes(options.limit);
     let snapshot = selected.state().snapshot().clone();
     let counting = async move {
         let (mut counted, mut work): (Vec<Facet>, _) = (Vec::with_capacity(fields.len()), Work::default());
@@ -106,8 +112,7 @@ async fn counted(
         }
         options.labels.into_iter().zip(counted).collect::<Vec<_>>()
     };
-    let counted = read::in_turns(snapshot, Box::pin(counting)).await?;
-    drop(count_share);
+    let counted = read::in_turns(snapshot, waiting(set_bytes + held_bytes + value_bytes), Box::pin(counting)).await?;
     let took = begun.elapsed();
     let mut response = document(facets::json(&meta, total, &counted), format, context);
     warnings::add(response.headers_mut(), cel_warning.as_deref());
@@ -137,12 +142,7 @@ fn field(resource: &Resource, label: &str) -> Result<FacetField, ApiError> {
     }
 }
 
-/// Counts the memory that the request takes while it waits for turns towards the limit of its user, until the result is
-/// dropped. `None` for an amount that is too small to count.
-///
-/// # Errors
-/// 429 if the requests of this user hold the maximum.
-fn admit(server: &ServerState, context: &RequestContext<'_>, bytes: u64) -> Result<Option<UserShare>, ApiError> {
-    let is_counted = bytes > unread::SMALL as u64;
-    is_counted.then(|| server.limits.unread().admit(context.user, bytes)).transpose().map_err(ApiError::Limited)
+/// An upper bound of the memory of one facet with this many values, in bytes.
+fn facet_bytes(limit: usize) -> u64 {
+    (limit * size_of::<(String, u64)>() + MOST_VALUE_BYTES) as u64
 }

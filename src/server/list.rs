@@ -12,17 +12,18 @@ use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
-use crate::query::{ContinueToken, Listing, Selection, SortedListing, State};
+use crate::query::{ContinueToken, Selection, State};
 use crate::registry::{Resource, ResourceOrigin, ResourceState};
 use crate::store::{Object, Revocation, Snapshot};
 
 use super::clock::Clock;
 use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
+use super::list_page::{FoundPage, PageObjects, take_page};
 use super::no_response::NoResponse;
 use super::response::streamed;
 use super::settings::ReadConsistency;
-use super::sorting::{SortedPage, Sorting};
+use super::sorting::Sorting;
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
@@ -31,7 +32,7 @@ use crate::flow_control::unread;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
+use crate::wire::encode::{CHUNK, Chunks, Envelope, Show, Shown};
 use crate::wire::facets::FacetOptions;
 use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, check_route_accept, negotiate};
 use crate::wire::params::{ListOptions, read_version};
@@ -41,16 +42,8 @@ use crate::wire::table;
 use crate::wire::table::{Columns, Include};
 use crate::wire::{protobuf, warnings, yaml};
 
-/// Pages of up to this many objects are kept in memory, as handles of the objects, while they are sent. Larger pages
-/// are read twice: first to find their length and last object, then to write them.
-const KEPT_PAGE: usize = 1024;
-
-/// The minimum length, in bytes, that is assumed for the longest object of a list: rendering takes that much memory
-/// even for short objects.
-const SMALLEST_LONGEST: u64 = 64 << 10;
-
 /// The factor by which indentation lengthens usual objects, to estimate the length of a list before it is written.
-const INDENTED: u64 = 2;
+pub(super) const INDENTED: u64 = 2;
 
 /// kube-apiserver's message for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
@@ -104,14 +97,6 @@ async fn answer_in(
     let selection_share = selection_share.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
-    // The memory that sorting takes, which also counts for the user, until the function returns.
-    let order_bytes = request
-        .sorting
-        .as_ref()
-        .map_or(0, |sorting| sorting.order.most_held_bytes(state.snapshot(), request.wanted.limit));
-    let order_share =
-        (order_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, order_bytes));
-    let _order_share = order_share.transpose().map_err(ApiError::Limited)?;
     // As in kube-apiserver, objects are converted last. Any other error takes precedence over a wrong representation.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
@@ -122,7 +107,7 @@ async fn answer_in(
     }
     let include = Include::read(&context.info.query, &agreed.form)?;
     let mut begun = Instant::now();
-    let (mut state, mut page) = take_page(&request, state).await?;
+    let (mut state, mut page) = take_page(server, context, &request, state).await?;
     // A large list needs a permit, because only some large lists are written at the same time.
     let mut permit = None;
     let is_indented = agreed.format == Format::Yaml || context.pretty();
@@ -133,20 +118,28 @@ async fn answer_in(
             ListAdmission::Queued(waiting) => {
                 // The state is released while the request is queued. Afterwards the list shows a newer state.
                 drop((page, state));
+                if let Some(cel) = &selection.cel {
+                    cel.forget_found();
+                }
                 let permit = Box::pin(waiting.wait()).await.map_err(ApiError::Limited)?;
                 (state, from) = state_to_show(server, context, &request, consistency).await?;
                 begun = Instant::now();
-                (state, page) = take_page(&request, state).await?;
+                (state, page) = take_page(server, context, &request, state).await?;
                 permit
             }
         });
     }
+    // Until the response counts its memory, that of the page counts.
+    let page_share =
+        (page.held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, page.held_bytes));
+    let _page_share = page_share.transpose().map_err(ApiError::Limited)?;
     let took = begun.elapsed();
     read::check_namespaces(resource, state.version())?;
     let cel_warning = read::check_cel(selection.cel.as_deref())?;
     context.record.record_access(selection.access());
     let further = request.sorting.as_ref().map(|sorting| format!("sort by {}", sorting.text()));
-    let explanation = Box::pin(explain::wanted_explanation(context, resource, selection, &state, further)).await;
+    let explanation =
+        Box::pin(explain::wanted_explanation(server, context, resource, selection, &state, further)).await?;
     let page_held_bytes = page.held_bytes;
     let first_length = page.objects.first_length();
     // The length of the longest object bounds the memory for rendering YAML and Tables.
@@ -181,7 +174,7 @@ async fn answer_in(
             let both_bytes = 2 * page_held_bytes;
             let both_share = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
             let _both_share = both_share.transpose().map_err(ApiError::Limited)?;
-            let (state, measured_page) = take_page(&request, state).await?;
+            let (state, measured_page) = take_page(server, context, &request, state).await?;
             encoded_pieces([measured_page, page], state, resource, shape).await
         });
         match written.await? {
@@ -289,35 +282,15 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     }
 }
 
-/// Finds the page of `state` that a request shows, in turns of the user. Returns the state and the page.
-///
-/// # Errors
-/// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`). 400 for the token
-/// of a sorted list that does not fit.
-async fn take_page(request: &Arc<ListRequest>, state: State) -> Result<(State, Page), ApiError> {
-    let (snapshot, request) = (state.snapshot().clone(), request.clone());
-    read::in_turns(
-        snapshot,
-        Box::pin(async move {
-            let page = match &request.sorting {
-                Some(sorting) => Page::take_sorted(state.clone(), &request, sorting).await,
-                None => Ok(Page::take(state.clone(), &request).await),
-            };
-            page.map(|page| (state, page))
-        }),
-    )
-    .await?
-}
-
 /// The selection and the options of a list request.
 pub(super) struct ListRequest {
-    selection: Selection,
+    pub(super) selection: Selection,
     /// Whether the API server of the source can answer the request too.
     can_be_forwarded: bool,
-    wanted: Wanted,
+    pub(super) wanted: WantedPage,
     /// The order of the objects; `None`: by their keys.
-    sorting: Option<Sorting>,
-    resource: Arc<Resource>,
+    pub(super) sorting: Option<Arc<Sorting>>,
+    pub(super) resource: Arc<Resource>,
 }
 
 impl ListRequest {
@@ -333,13 +306,13 @@ impl ListRequest {
         let mut options = ListOptions::read(context.info)?;
         let read::RequestedSelection { selection, is_upstream } = read::selection(resource, address, &mut options)?;
         let sorting = Sorting::read(&context.info.query, resource, &selection)?;
-        let wanted = Wanted::read(&options, &selection, resource, sorting.as_ref())?;
+        let wanted = WantedPage::read(&options, &selection, resource, sorting.as_ref())?;
         let selection = resource.restrict(selection);
         Ok(ListRequest {
             selection,
             can_be_forwarded: is_upstream && context.view.is_none() && sorting.is_none(),
             wanted,
-            sorting,
+            sorting: sorting.map(Arc::new),
             resource: resource.clone(),
         })
     }
@@ -357,16 +330,16 @@ impl ListRequest {
 }
 
 /// Which state and which page of it a request wants.
-struct Wanted {
+pub(super) struct WantedPage {
     state: WantedState,
     /// The maximum number of objects; `None` for the rest of the list.
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// Where the page begins: the key in the continue token, and this key with `prefix`, as the store has it. `None`:
     /// at the first object, or where the token of a sorted list says.
-    start: Option<(String, String)>,
+    pub(super) start: Option<(String, String)>,
     /// The part of store keys that the tokens of this request leave out: its namespace with a slash; empty for all
     /// namespaces.
-    prefix: String,
+    pub(super) prefix: String,
 }
 
 /// Which state of the store a request wants.
@@ -381,7 +354,7 @@ enum WantedState {
     Exactly(Version),
 }
 
-impl Wanted {
+impl WantedPage {
     /// Reads from the options which state and which page a request wants.
     ///
     /// # Errors
@@ -391,7 +364,7 @@ impl Wanted {
         selection: &Selection,
         resource: &Resource,
         sorting: Option<&Sorting>,
-    ) -> Result<Wanted, ApiError> {
+    ) -> Result<WantedPage, ApiError> {
         let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         // kube-apiserver gets one object by its name without pages, so the limit does not apply.
         let has_known_key = selection.namespace.is_some() || resource.scope == Scope::Cluster;
@@ -419,7 +392,7 @@ impl Wanted {
                 return Err(ApiError::BadRequest(message.to_owned()));
             }
             let state = version.map_or(WantedState::Newest, WantedState::Exactly);
-            return Ok(Wanted { state, limit, start, prefix });
+            return Ok(WantedPage { state, limit, start, prefix });
         }
         let version = read_version(&options.version)
             .map_err(|problem| ApiError::BadRequest(format!("invalid resource version: {problem}")))?;
@@ -433,7 +406,7 @@ impl Wanted {
             // A version with a limit means "exactly" without a resourceVersionMatch, as before that option existed.
             Some(version) => (WantedState::Exactly(version), limit),
         };
-        Ok(Wanted { state, limit, start: None, prefix })
+        Ok(WantedPage { state, limit, start: None, prefix })
     }
 
     /// The state that the request wants, from a snapshot that is new enough.
@@ -465,155 +438,6 @@ impl Wanted {
     }
 }
 
-/// One page: its objects and the metadata of the list.
-struct Page {
-    meta: ListMeta,
-    objects: PageObjects,
-    /// The estimated length of its JSON, in bytes.
-    bytes: u64,
-    /// The memory that it takes until it has been sent, without the objects, in bytes.
-    held_bytes: u64,
-    /// Whether the client has chosen the order. Otherwise, a Table may have its own.
-    is_sorted: bool,
-}
-
-/// The objects of a page.
-enum PageObjects {
-    /// Handles of all objects.
-    Kept(std::vec::IntoIter<Object>),
-    /// Objects that are found one after the other.
-    Walked {
-        listing: Box<Listing>,
-        /// The maximum number of objects that are still taken.
-        left: usize,
-    },
-    /// Objects in an order that was computed for the page.
-    Sorted {
-        listing: Box<SortedListing>,
-        /// The maximum number of objects that are still taken.
-        left: usize,
-    },
-}
-
-impl Iterator for PageObjects {
-    type Item = Object;
-
-    fn next(&mut self) -> Option<Object> {
-        match self {
-            PageObjects::Kept(objects) => objects.next(),
-            PageObjects::Walked { left: 0, .. } | PageObjects::Sorted { left: 0, .. } => None,
-            PageObjects::Walked { listing, left } => {
-                *left -= 1;
-                listing.next()
-            }
-            PageObjects::Sorted { listing, left } => {
-                *left -= 1;
-                listing.next()
-            }
-        }
-    }
-}
-
-impl PageObjects {
-    /// The length in bytes of the first object; 0 if there is none.
-    fn first_length(&mut self) -> usize {
-        let first = match self {
-            PageObjects::Kept(objects) => objects.as_slice().first(),
-            PageObjects::Walked { left: 0, .. } | PageObjects::Sorted { left: 0, .. } => None,
-            PageObjects::Walked { listing, .. } => listing.peek(),
-            PageObjects::Sorted { listing, .. } => listing.peek(),
-        };
-        first.map_or(0, Object::length)
-    }
-
-    /// An upper bound of the length of the objects, in bytes: a power of two. The exact length must not decide how many
-    /// lists a limit admits, because this would reveal the length of an object of which a View prunes a part.
-    fn longest(&self) -> u64 {
-        let longest = match self {
-            PageObjects::Kept(objects) => objects.as_slice().iter().map(Object::length).max().unwrap_or(0),
-            PageObjects::Walked { listing, .. } => listing.longest(),
-            PageObjects::Sorted { listing, .. } => listing.longest(),
-        };
-        (longest as u64).max(SMALLEST_LONGEST).next_power_of_two()
-    }
-}
-
-impl Page {
-    /// Finds the page of a state that a request without `sortBy` wants. Without a limit, this is the rest of the list.
-    async fn take(state: State, request: &ListRequest) -> Page {
-        let ListRequest { selection, wanted, resource, .. } = request;
-        let version = state.version();
-        let start = wanted.start.as_ref().map(|(_, key)| &**key);
-        let mut work = read::work();
-        let mut meta =
-            ListMeta { version, continue_token: String::new(), remaining: None, shard: selection.shard.clone() };
-        let length = counted_length(resource);
-        let estimated = |listing: &Listing| {
-            // A list that is not large by this upper bound needs no permit, so its exact length does not matter.
-            let most = listing.at_most().saturating_mul(listing.longest() as u64);
-            if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, &length) }
-        };
-        let Some(limit) = wanted.limit else {
-            let listing = Box::new(Listing::begin(state, selection, start, &mut work).await);
-            let (bytes, held_bytes) = (estimated(&listing), listing.held_bytes());
-            let objects = PageObjects::Walked { listing, left: usize::MAX };
-            return Page { meta, objects, bytes, held_bytes, is_sorted: false };
-        };
-        // Finds the length and the last object of the page, and keeps its objects if they are few enough.
-        let mut scout = Listing::begin(state.clone(), selection, start, &mut work).await;
-        let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
-        let mut last = kept.last().map(|object| object.key().to_owned());
-        let mut bytes: u64 = kept.iter().map(&length).sum();
-        for object in scout.by_ref().take(limit - kept.len()) {
-            bytes += length(&object);
-            last = Some(object.key().to_owned());
-        }
-        if let Some(last) = last.filter(|_| scout.peek().is_some()) {
-            let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
-            meta.continue_token = ContinueToken::after(version, relative).encode();
-            meta.remaining = Some(scout.count_rest(&mut work).await);
-        }
-        let (objects, held_bytes) = if limit <= KEPT_PAGE {
-            let held_bytes = (kept.capacity() * size_of::<Object>()) as u64;
-            (PageObjects::Kept(kept.into_iter()), held_bytes)
-        } else {
-            let listing = Box::new(Listing::begin(state, selection, start, &mut work).await);
-            let held_bytes = listing.held_bytes();
-            (PageObjects::Walked { listing, left: limit }, held_bytes)
-        };
-        Page { meta, objects, bytes, held_bytes, is_sorted: false }
-    }
-}
-
-impl Page {
-    /// Finds the page of a state in the order of `sortBy`. Without a limit, this is the rest of the list.
-    ///
-    /// # Errors
-    /// 400 for a continue token of another list.
-    async fn take_sorted(state: State, request: &ListRequest, sorting: &Sorting) -> Result<Page, ApiError> {
-        let ListRequest { selection, wanted, resource, .. } = request;
-        let (version, shard) = (state.version(), selection.shard.clone());
-        let page = sorting.page(state, selection, wanted.limit, counted_length(resource)).await?;
-        let SortedPage { listing, continue_token, remaining, bytes } = page;
-        let held_bytes = listing.held_bytes();
-        let objects = PageObjects::Sorted { listing: Box::new(listing), left: wanted.limit.unwrap_or(usize::MAX) };
-        let meta = ListMeta { version, continue_token, remaining, shard };
-        Ok(Page { meta, objects, bytes, held_bytes, is_sorted: true })
-    }
-}
-
-/// A function that returns the length, in bytes, with which an object counts in the estimated length of a list.
-///
-/// Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. If a View
-/// prunes objects, their whole lengths are rounded up to powers of two, so little can be inferred.
-fn counted_length(resource: &Resource) -> impl Fn(&Object) -> u64 + use<> {
-    let is_pruned = resource.prune().is_some();
-    move |object| {
-        let length = object.length() as u64;
-        if is_pruned { length.next_power_of_two() } else { length }
-    }
-}
-
 /// A function that prunes objects of a resource as its View requires. It returns `None` for an object that is not
 /// shown.
 fn show(resource: &Arc<Resource>) -> Show {
@@ -627,7 +451,7 @@ type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 /// The body of the response in pieces, and the revocation that ends it if its snapshot is released (`store::pins`). Not
 /// for protobuf: see [`encoded_pieces`]. `table` has the columns if the response is a Table.
 fn pieces(
-    page: Page,
+    page: FoundPage,
     snapshot: &Snapshot,
     resource: &Arc<Resource>,
     format: Format,
@@ -636,7 +460,7 @@ fn pieces(
     clock: &Clock,
 ) -> (Pieces, Revocation) {
     let resource = resource.clone();
-    let Page { meta, mut objects, is_sorted, .. } = page;
+    let FoundPage { meta, mut objects, is_sorted, .. } = page;
     let mut show = show(&resource);
     // A Table sorts by what is shown. So objects are pruned before they are sorted, and not again when they are
     // written.
@@ -702,7 +526,7 @@ struct Twice {
 /// # Errors
 /// 410 if the state was revoked meanwhile, because readers retained too much memory (`store::pins`).
 async fn encoded_pieces(
-    [measured_page, page]: [Page; 2],
+    [measured_page, page]: [FoundPage; 2],
     state: State,
     resource: &Arc<Resource>,
     shape: protobuf::Objects,

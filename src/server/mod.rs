@@ -47,6 +47,7 @@ pub mod guards;
 pub mod health;
 pub mod heartbeat;
 pub mod list;
+mod list_page;
 mod methods;
 mod no_response;
 mod non_resource;

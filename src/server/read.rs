@@ -19,6 +19,8 @@ use crate::store::Snapshot;
 use super::no_response::NoResponse;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::long_work;
+use crate::flow_control::unread::{SMALL, Unread};
+use crate::flow_control::user::{User, UserShare};
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::params::ListOptions;
@@ -263,20 +265,47 @@ pub fn work() -> Work {
     Work::with_reads(long_work::may_read)
 }
 
+/// The memory that the work of a request holds at most while it waits for its next turn. It counts for the user like a
+/// response.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitingMemory<'a> {
+    /// Where it counts.
+    pub unread: &'a Arc<Unread>,
+    /// For whom it counts.
+    pub user: &'a User,
+    /// An upper bound. It must not depend on objects that the user may not read, apart from size classes: see
+    /// `query::held`.
+    pub bytes: u64,
+}
+
+impl WaitingMemory<'_> {
+    /// Counts the memory until the result is dropped. `None` for an amount that is too small to count.
+    ///
+    /// # Errors
+    /// 429 if the requests of this user hold the maximum.
+    pub fn admit(self) -> Result<Option<UserShare>, ApiError> {
+        let is_counted = self.bytes > SMALL as u64;
+        is_counted.then(|| self.unread.admit(self.user, self.bytes)).transpose().map_err(ApiError::Limited)
+    }
+}
+
 /// Runs the future `work`, which uses `snapshot`, to its end, with one turn of the user for each poll. If one poll is
 /// not enough, the future is pinned to the snapshot. While the work waits, the snapshot can be revoked to free memory,
-/// as for a list that is being sent. The future is dropped then.
+/// as for a list that is being sent. The future is dropped then. What the work holds counts while it waits: all requests
+/// of a user can wait at the same time.
 ///
 /// # Errors
-/// 410 if the snapshot was revoked meanwhile, because readers retained too much memory (`store::pins`).
+/// 429 if the work has to wait, and the requests of the user hold the maximum. 410 if the snapshot was revoked meanwhile, because readers retained too much memory (`store::pins`).
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
+    waiting: WaitingMemory<'_>,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
 ) -> Result<Done, ApiError> {
-    // Nearly all such work is done in one turn, and then needs no pin.
+    // Nearly all such work is done in one turn, and then needs no pin and no share.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);
     }
+    let _share = waiting.admit()?;
     let served = snapshot.pin(work);
     drop(snapshot);
     // The poll above has already woken this task. So the first `Pending` below only ends this turn.

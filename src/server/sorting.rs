@@ -18,6 +18,16 @@ const MOST_KEYS: usize = 8;
 /// The work to find one object of a page, in steps of [`Work`](crate::query::Work).
 const STEPS_OF_OBJECT: u64 = 16;
 
+/// The selected objects of a sorted list, and where its page begins among them.
+pub(super) struct FoundObjects {
+    /// The objects that the list shows, without their order.
+    pub(super) selected: SelectedObjects,
+    /// The last object of the previous page; `None` on the first page.
+    after: Option<Object>,
+    /// The number of objects of all previous pages.
+    taken: u64,
+}
+
 /// One page of a sorted list.
 pub(super) struct SortedPage {
     /// The objects from the first one of the page on.
@@ -77,21 +87,12 @@ impl Sorting {
         &self.text
     }
 
-    /// Finds the page of a state. `selection` selects the objects that the list shows. `limit` is the maximum number of
-    /// objects; `None` for all further objects. `length` returns the length in bytes with which an object counts in the
-    /// estimated length of the page.
+    /// Finds the objects of a state that the list shows: those that `selection` selects.
     ///
     /// # Errors
     /// 400 for a token after an object that the list does not show.
-    pub(super) async fn page(
-        &self,
-        state: State,
-        selection: &Selection,
-        limit: Option<usize>,
-        length: impl Fn(&Object) -> u64,
-    ) -> Result<SortedPage, ApiError> {
+    pub(super) async fn find(&self, state: State, selection: &Selection) -> Result<FoundObjects, ApiError> {
         let mut work = read::work();
-        // `after`: the last object of the previous page. `taken`: the number of objects of all previous pages.
         let (after, taken) = match &self.token {
             None => (None, 0),
             Some(token) => {
@@ -104,6 +105,19 @@ impl Sorting {
             }
         };
         let selected = SelectedObjects::find(state, selection, &mut work).await;
+        Ok(FoundObjects { selected, after, taken })
+    }
+
+    /// Finds the page among the objects that the list shows. `limit` is the maximum number of objects; `None` for all
+    /// further objects. `length` returns the length in bytes with which an object counts in the estimated length of the
+    /// page.
+    pub(super) async fn page(
+        &self,
+        found: FoundObjects,
+        limit: Option<usize>,
+        length: impl Fn(&Object) -> u64,
+    ) -> SortedPage {
+        let (mut work, FoundObjects { selected, after, taken }) = (read::work(), found);
         let listing = SortedListing::begin(&selected, &self.order, after.as_ref(), limit, &mut work).await;
         // Walks over a copy of the listing, to find the last object and the length of the page before it is sent.
         let (mut rest, mut bytes, mut taken, mut last) = (listing.clone(), 0, taken, None);
@@ -114,12 +128,12 @@ impl Sorting {
             work.spend(STEPS_OF_OBJECT).await;
         }
         let Some(last) = last.filter(|_| rest.peek().is_some()) else {
-            return Ok(SortedPage { listing, continue_token: String::new(), remaining: None, bytes });
+            return SortedPage { listing, continue_token: String::new(), remaining: None, bytes };
         };
         let (version, sort_by) = (selected.state().version(), self.text.clone());
         let continue_token = SortToken { version, sort_by, after: last.key().to_owned(), taken }.encode();
         let remaining = Some(selected.total().saturating_sub(taken));
-        Ok(SortedPage { listing, continue_token, remaining, bytes })
+        SortedPage { listing, continue_token, remaining, bytes }
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) async fn answer(
     if matches!(start, Start::Initial { .. }) {
         context.record.record_access(selection.access());
     }
-    let explanation = explanation(context, start, &snapshot, &selection, &resource).await;
+    let explanation = explanation(server, context, start, &snapshot, &selection, &resource).await?;
     let length = match options.timeout_seconds {
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
@@ -219,19 +219,20 @@ pub(super) async fn answer(
 /// or the watch has no initial events. Also `None` if they need a later state than `snapshot`: that state is not known
 /// when the headers are sent.
 async fn explanation(
+    server: &ServerState,
     context: &RequestContext<'_>,
     start: Start,
     snapshot: &Snapshot,
     selection: &Selection,
     resource: &Resource,
-) -> Option<Explanation> {
-    let Start::Initial { not_older_than } = start else { return None };
+) -> Result<Option<Explanation>, ApiError> {
+    let Start::Initial { not_older_than } = start else { return Ok(None) };
     let is_new_enough = not_older_than.is_none_or(|version| snapshot.version() >= version);
     if !is_new_enough {
-        return None;
+        return Ok(None);
     }
     let state = State::current(snapshot.clone());
-    Box::pin(explain::wanted_explanation(context, resource, selection, &state, None)).await
+    Box::pin(explain::wanted_explanation(server, context, resource, selection, &state, None)).await
 }
 
 /// The result of writing a change.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::super::context::RequestContext;
-use super::super::read;
+use super::super::read::{self, WaitingMemory};
 use super::super::state::ServerState;
 use super::large::LargeEvents;
 use crate::flow_control::Limits;
@@ -67,22 +67,30 @@ impl Initial {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());
         let state = State::current(snapshot.clone());
-        let cel = selection.cel.clone();
+        let (cel, bytes) = (selection.cel.clone(), state.most_listing_bytes(&selection));
         let found = Box::pin(async move {
             let snapshot = state.snapshot().clone();
             (Listing::begin(state, &selection, None, &mut read::work()).await, snapshot)
         });
-        let (listing, snapshot) = read::in_turns(snapshot, found).await?;
+        let count_rejection = |error: ApiError| {
+            if let ApiError::Limited(limited) = &error {
+                limits.count(limited.limit);
+            }
+            error
+        };
+        let waiting = WaitingMemory { unread: limits.unread(), user, bytes };
+        let (listing, snapshot) = read::in_turns(snapshot, waiting, found).await.map_err(count_rejection)?;
         // Failures for single objects are not reported: the headers of the response have been sent.
         read::check_cel(cel.as_deref())?;
         if let Some(cel) = &cel {
             cel.forget_found();
         }
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
-        let listing_share = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
-            limits.count(limited.limit);
-            ApiError::Limited(limited)
-        })?;
+        let listing_share = limits
+            .watches()
+            .hold(user, held_bytes, INITIAL_EVENTS)
+            .map_err(ApiError::Limited)
+            .map_err(count_rejection)?;
         Ok(RemainingInitialEvents { listing: snapshot.pin(listing), version, then, large, _share: listing_share })
     }
 }

@@ -104,7 +104,9 @@ impl CelFilter {
                 }
                 ObjectSet::Not(inner) => {
                     let inner_step = step.as_deref_mut().and_then(|step| step.inner.first_mut());
-                    snapshot.occupied().to_bitmap() - self.slots_of(inner, inner_step, snapshot, work).await
+                    // In this order, no other set is held while the inner one is found.
+                    let without = self.slots_of(inner, inner_step, snapshot, work).await;
+                    snapshot.occupied().to_bitmap() - without
                 }
                 ObjectSet::And(sets) => {
                     let mut slots: Option<RoaringBitmap> = None;

@@ -149,17 +149,19 @@ impl SelectedObjects {
         self.total
     }
 
-    /// The memory that [`SelectedObjects::facet`] takes for a field, in bytes, without the values that it returns.
-    /// Yields through `work`.
+    /// An upper bound of the memory that [`SelectedObjects::facet`] takes for a field, in bytes, without the values that
+    /// it returns and without sets of slots ([`State::most_selecting_bytes`]). Yields through `work`. It depends only on
+    /// the selected objects: a limit of memory must not reveal others. So it is also an upper bound for a field whose
+    /// objects are not read, because the store has few values of it.
     pub async fn held_bytes(&self, field: FacetField, work: &mut Work) -> u64 {
-        let is_read = self.is_read(field.field);
-        let mut read = if is_read { self.total } else { self.not_indexed(field.field) + self.before.len() as u64 };
+        let may_be_read = matches!(field.field, FieldRef::Field(_)) && self.total <= MOST_READ;
+        let mut read = if may_be_read { self.total } else { self.not_indexed(field.field) + self.before.len() as u64 };
         // All keys of integers are held, because an object has its values in the order of their texts.
         if let FieldRef::Field(index) = field.field
             && field.is_many
             && self.state.snapshot().postings().is_integer(index)
         {
-            let slots = self.slots_to_read(field.field, is_read);
+            let slots = self.slots_to_read(field.field, may_be_read);
             let objects = slots.iter().filter_map(|slot| self.state.snapshot().object(slot));
             for object in objects.chain(&self.before) {
                 let values = object.values(index).count() as u64;
@@ -167,9 +169,7 @@ impl SelectedObjects {
                 work.spend(STEPS_OF_READ + values).await;
             }
         }
-        // The selected slots, and the union of lists if an object can be in several, take a bit for each slot.
-        let sets = if is_read { 0 } else { 1 + u64::from(field.is_many) };
-        read * READ_BYTES + sets * self.state.snapshot().len() as u64 / 8
+        read * READ_BYTES
     }
 
     /// Counts the values of a field among the selected objects, and returns at most `limit` of them, with
@@ -300,7 +300,7 @@ impl SelectedObjects {
     }
 
     /// The number of selected slots whose values of a field are not in the index.
-    fn not_indexed(&self, field: FieldRef) -> u64 {
+    pub(super) fn not_indexed(&self, field: FieldRef) -> u64 {
         self.incomplete(field).map_or(0, |slots| match &self.within {
             Within::AllBut(hidden) => slots.len() - slots.intersection_len(hidden),
             Within::Slots(selected) => slots.intersection_len(selected),

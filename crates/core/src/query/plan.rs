@@ -98,6 +98,8 @@ struct Set<'a> {
     lists: u64,
     /// The requirement, for an explanation.
     about: PlanTerm<'a>,
+    /// Further requirements, if several computed sets became this one.
+    also: Vec<PlanTerm<'a>>,
 }
 
 /// Where the slots of a set come from.
@@ -193,12 +195,18 @@ impl<'a> Set<'a> {
             (1, Some(posting)) => Lists::One(posting),
             _ => lists,
         };
-        Set { slots: Slots::Union(lists, None), cost, lists: count, about }
+        Set { slots: Slots::Union(lists, None), cost, lists: count, about, also: Vec::new() }
     }
 
     /// A set of slots that was computed for this plan. `about` is the requirement of the set.
     fn computed(slots: RoaringBitmap, about: PlanTerm<'a>) -> Set<'a> {
-        Set { cost: slots.len(), lists: 1, slots: Slots::Computed(slots), about }
+        Set { cost: slots.len(), lists: 1, slots: Slots::Computed(slots), about, also: Vec::new() }
+    }
+
+    /// The requirements of the set, in the syntax of a selector. `fields` are those of the resource, for their labels.
+    fn in_words(&self, fields: &[Field]) -> String {
+        let terms = std::iter::once(&self.about).chain(&self.also);
+        terms.map(|term| term.in_words(fields)).collect::<Vec<_>>().join(" & ")
     }
 
     /// The steps of work to use one list of the set (`None`: a lookup without a list). In a union of several lists,
@@ -421,7 +429,29 @@ impl<'a> QueryPlan<'a> {
                 set.cost += slots.len();
             }
         }
-        if includes { self.include.push(set) } else { self.exclude.push(set) }
+        self.keep(set, includes);
+    }
+
+    /// Keeps a set that must contain a selected object (`includes`) or must not. Computed sets are combined at once, so
+    /// that a plan holds at most one of each kind, however many requirements it has: [`super::held`] relies on that.
+    fn keep(&mut self, set: Set<'a>, includes: bool) {
+        let sets = if includes { &mut self.include } else { &mut self.exclude };
+        let computed = sets.iter_mut().find_map(|other| match &mut other.slots {
+            Slots::Computed(slots) => Some((slots, &mut other.cost, &mut other.also)),
+            Slots::Union(..) | Slots::Shard { .. } => None,
+        });
+        match (computed, &set.slots) {
+            (Some((slots, cost, also)), Slots::Computed(more)) => {
+                if includes {
+                    *slots &= more;
+                } else {
+                    *slots |= more;
+                }
+                *cost = slots.len();
+                also.push(set.about);
+            }
+            _ => sets.push(set),
+        }
     }
 
     /// The slots of the objects with one of these names, in a namespace or (`None`) in all of them.
@@ -495,14 +525,14 @@ impl<'a> QueryPlan<'a> {
                             work.spend(STEPS_OF_LOOKUP + index.leaves() as u64).await;
                         }
                         let lists = shard.ranges().len() as u64;
-                        Set { slots: Slots::Shard { shard, index, snapshot }, cost, lists, about }
+                        Set { slots: Slots::Shard { shard, index, snapshot }, cost, lists, about, also: Vec::new() }
                     }
                     // Another request builds the index.
                     None => Set::computed(self.slots_of_shard(shard, work).await, about),
                 }
             }
         };
-        self.include.push(set);
+        self.keep(set, true);
     }
 
     /// The slots of a shard of uids, without an index: every object is tested.
@@ -639,8 +669,8 @@ impl<'a> QueryPlan<'a> {
         if self.selects_nothing && self.include.first().is_none_or(|set| set.cost > 0) {
             return "nothing".to_owned();
         }
-        let included = self.include.iter().map(|set| format!("{} ({})", set.about.in_words(fields), set.cost));
-        let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.about.in_words(fields), set.cost));
+        let included = self.include.iter().map(|set| format!("{} ({})", set.in_words(fields), set.cost));
+        let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.in_words(fields), set.cost));
         let incomplete: u64 = self.incomplete.iter().map(|(_, slots)| slots.len()).sum();
         let compared = (incomplete > 0).then(|| format!("compared one by one ({incomplete})"));
         let cel = self.selection.cel.as_ref().map(|cel| PlanTerm::Cel(cel).in_words(fields));
@@ -676,7 +706,7 @@ impl<'a> QueryPlan<'a> {
         let excluded = self.exclude.iter().map(|set| (set, StepEstimate::Removes(set.cost)));
         let mut sets = included.chain(excluded).filter(|_| budget.take());
         let step = |(set, estimate): (&Set<'_>, StepEstimate), left| {
-            PlanStep::new(&set.about.in_words(fields)).with_counts(Some(estimate), left)
+            PlanStep::new(&set.in_words(fields)).with_counts(Some(estimate), left)
         };
         let mut steps = Vec::new();
         for event in trace.events() {

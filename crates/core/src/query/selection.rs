@@ -1,12 +1,12 @@
 //! The selection of a request: namespace, labels, fields, shard, CEL expression.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cel_filter::CelFilter;
+use super::simplify::{self, Values};
 use crate::extract::FieldRef;
-use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, Shard, TestedValues};
+use crate::selector::{LabelRequirement, LabelSelector, Operator, Shard, TestedValues};
 use crate::store::Object;
 
 /// A requirement on a field whose label `extract::Extractor` has resolved. Field selectors of requests compare with one
@@ -59,8 +59,15 @@ impl Selection {
         !self.labels.requirements.is_empty() || !self.fields.is_empty() || self.shard.is_some() || self.cel.is_some()
     }
 
-    /// The approximate memory of the requirements, in bytes.
+    /// The approximate memory of the selection, in bytes.
     pub fn held_bytes(&self) -> usize {
+        let shard = self.shard.as_ref().map_or(0, |shard| shard.held_bytes());
+        let cel = self.cel.as_ref().map_or(0, |cel| cel.held_bytes());
+        self.requirement_bytes() + shard + cel
+    }
+
+    /// The approximate memory of the requirements on labels and fields, in bytes.
+    pub(super) fn requirement_bytes(&self) -> usize {
         // Each string has an allocation of its own.
         const TEXT: usize = size_of::<String>() + 16;
         let texts = |values: &[String]| values.iter().map(|value| TEXT + value.len()).sum::<usize>();
@@ -68,9 +75,7 @@ impl Selection {
             size_of_val(requirement) + TEXT + requirement.key.len() + texts(requirement.operator.listed())
         });
         let fields = self.fields.iter().map(|term| size_of_val(term) + texts(term.operator.listed()));
-        let shard = self.shard.as_ref().map_or(0, |shard| shard.held_bytes());
-        let cel = self.cel.as_ref().map_or(0, |cel| cel.held_bytes());
-        labels.sum::<usize>() + fields.sum::<usize>() + shard + cel
+        labels.sum::<usize>() + fields.sum::<usize>()
     }
 
     /// How the selected objects are found: through an index, or by a scan because nothing narrows the selection.
@@ -109,90 +114,39 @@ impl Selection {
     }
 
     /// The selection with as few requirements as possible. A client may repeat a requirement thousands of times, and
-    /// each one takes memory, and time in planning and comparison.
+    /// each one takes memory, and time in planning and comparison. See `query::simplify`.
     #[must_use]
     pub fn simplified(mut self) -> Selection {
-        let mut bounds: HashMap<(&str, OperatorName), Operator> = HashMap::new();
-        for LabelRequirement { key, operator } in &self.labels.requirements {
-            let bound = bounds.get(&(key.as_str(), operator.name())).unwrap_or(operator);
-            if let Some(narrower) = operator.narrower(bound) {
-                bounds.insert((key, operator.name()), narrower);
-            }
+        let labels = &mut self.labels.requirements;
+        if labels.len() > 1 {
+            let terms = labels.drain(..).map(|LabelRequirement { key, operator }| (key, operator));
+            let requirement = |(key, operator)| LabelRequirement { key, operator };
+            *labels = simplify::simplified(terms, |_| Values::OneLabel).into_iter().map(requirement).collect();
         }
-        // The narrowest bounds of a label imply all others.
-        let is_narrowest = |requirement: &LabelRequirement| {
-            let LabelRequirement { key, operator } = requirement;
-            bounds.get(&(key.as_str(), operator.name())).is_none_or(|narrowest| narrowest == operator)
-        };
-        let mut seen = HashSet::new();
-        let requirements = self.labels.requirements.iter();
-        let kept: Vec<bool> =
-            requirements.map(|requirement| is_narrowest(requirement) && seen.insert(requirement)).collect();
-        let mut kept = kept.into_iter();
-        self.labels.requirements.retain(|_| kept.next().unwrap_or(true));
-        self.simplify_fields();
-        self
-    }
-
-    /// Merges terms about the same field, and drops repeated ones. The values of `NotIn` are united. Those of `In` are
-    /// intersected for fields with exactly one value. Of bounds in one direction, the narrowest is kept.
-    fn simplify_fields(&mut self) {
-        let mut fields: Vec<FieldTerm> = Vec::new();
-        // Where the merged term of a field is in `fields`: of its `In` (true), and of its `NotIn` (false).
-        let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
-        let mut seen: HashSet<(FieldRef, Operator)> = HashSet::new();
-        // Where the last bound of a field is in `fields`.
-        let mut bounds: HashMap<(FieldRef, OperatorName), usize> = HashMap::new();
-        for term in self.fields.drain(..) {
-            if !seen.insert((term.field, term.operator.clone())) {
-                continue;
-            }
-            let is_one = matches!(term.field, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty);
-            let mergeable = match term.operator.values() {
+        if self.fields.len() > 1 {
+            let terms = self.fields.drain(..).map(|FieldTerm { field, operator }| (field, operator));
+            let values = |field: &FieldRef| match field {
+                FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => Values::OneOfField,
+                FieldRef::Field(_) => Values::Several,
+            };
+            let mut fields = Vec::new();
+            for (field, mut operator) in simplify::simplified(terms, values) {
                 // Objects without a namespace are found by a set of its own.
-                TestedValues::Listed(values)
-                    if term.operator.is_negative()
-                        && term.field == FieldRef::Namespace
-                        && values.iter().any(String::is_empty) =>
+                if let Operator::NotIn(values) = &mut operator
+                    && field == FieldRef::Namespace
+                    && values.len() > 1
                 {
-                    None
+                    let before = values.len();
+                    values.retain(|value| !value.is_empty());
+                    if values.len() < before {
+                        fields.push(FieldTerm::new(field, Operator::not_equal_to("")));
+                    }
                 }
-                TestedValues::Listed(_) if term.operator.is_negative() => Some(false),
-                // A field with one value is in two sets if that value is in their intersection.
-                TestedValues::Listed(_) if is_one => Some(true),
-                TestedValues::Listed(_)
-                | TestedValues::Any
-                | TestedValues::Integers(_)
-                | TestedValues::WithPrefix(_) => None,
-            };
-            let Some(key) = mergeable.map(|is_in| (term.field, is_in)) else {
-                let bound = bounds.entry((term.field, term.operator.name())).or_insert(fields.len());
-                match fields.get(*bound).and_then(|other| other.operator.narrower(&term.operator)) {
-                    Some(narrower) => fields[*bound].operator = narrower,
-                    None => fields.push(term),
-                }
-                continue;
-            };
-            match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
-                (Some(Operator::NotIn(merged)), Operator::NotIn(more)) => merged.extend(more),
-                (Some(Operator::In(merged)), Operator::In(more)) => {
-                    // A set of a request can have tens of thousands of values.
-                    let more: HashSet<String> = more.into_iter().collect();
-                    merged.retain(|value| more.contains(value));
-                }
-                (_, operator) => {
-                    places.insert(key, fields.len());
-                    fields.push(FieldTerm { field: term.field, operator });
-                }
+                fields.push(FieldTerm::new(field, operator));
             }
+            self.fields = fields;
         }
-        for term in &mut fields {
-            if let Operator::NotIn(values) = &mut term.operator {
-                values.sort_unstable();
-                values.dedup();
-            }
-        }
-        self.fields = fields;
+        self
     }
 }
 

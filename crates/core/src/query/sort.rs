@@ -20,8 +20,7 @@ use super::work::Work;
 use crate::extract::FieldRef;
 use crate::model::integer;
 use crate::store::postings::{Posting, Postings};
-use crate::store::slots::SlotSet;
-use crate::store::{IndexedPart, Object, Snapshot};
+use crate::store::{Object, Snapshot};
 
 /// Selections of up to this many objects are read and compared, without the index. The number is smaller in tests,
 /// whose stores are small.
@@ -94,24 +93,31 @@ impl SortOrder {
         SortOrder { keys: kept }
     }
 
-    /// An upper bound of the memory to sort a selection of a snapshot, in bytes, without the objects themselves.
-    /// `limit`: the number of objects of the page; `None`: no limit.
-    pub fn most_held_bytes(&self, snapshot: &Snapshot, limit: Option<usize>) -> u64 {
-        let objects = snapshot.len() as u64;
-        let not_indexed = self.keys.iter().filter_map(|key| match key.field {
-            FieldRef::Field(index) => snapshot.postings().incomplete(IndexedPart::Field(index)),
-            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
-        });
+    /// An upper bound of the memory to sort the selected objects, in bytes, without the objects themselves and without
+    /// sets of slots ([`State::most_selecting_bytes`](super::State::most_selecting_bytes)). It depends only on the
+    /// selected objects: a limit of memory must not reveal others. `limit`: the number of objects of the page; `None`:
+    /// no limit.
+    pub fn most_held_bytes(&self, selected: &SelectedObjects, limit: Option<usize>) -> u64 {
+        let objects = selected.total();
+        let not_indexed = self.keys.iter().map(|key| selected.not_indexed(key.field)).sum::<u64>();
+        let compared = objects.min(COMPARED + not_indexed + selected.before().len() as u64);
         // Sorting moves the objects from one list to another, so two lists of them exist.
-        let compared = 2 * size_of::<Object>() as u64 * (COMPARED + not_indexed.map(SlotSet::len).sum::<u64>());
-        let is_walked = limit.is_some_and(|limit| limit <= MOST_WALKED)
-            && match &self.keys[..] {
-                [] => true,
-                [key] => key.field != FieldRef::Name,
-                _ => false,
-            };
-        // `whole_order` takes the number of the value of each slot and two orders of the slots. The listing has a copy.
-        let ordered = if is_walked || objects <= COMPARED { 0 } else { 4 * size_of::<u32>() as u64 * objects };
+        let compared = 2 * size_of::<Object>() as u64 * compared;
+        let page = limit.filter(|limit| *limit <= MOST_WALKED).map(|limit| 2 * (limit as u64 + 1));
+        let ordered = match (page, &self.keys[..]) {
+            _ if objects <= COMPARED => 0,
+            // The places of the next objects of a group, and their slots.
+            (Some(page), keys @ ([] | [_])) if keys.iter().all(|key| key.field != FieldRef::Name) => {
+                page * (size_of::<(&str, u32)>() + size_of::<u32>()) as u64
+            }
+            // Three lists of objects with their slots, while they are sorted.
+            (Some(page), keys) if keys.iter().any(|key| key.field == FieldRef::Name) => {
+                page * (3 * size_of::<(&Object, u32)>() + size_of::<u32>()) as u64
+            }
+            // `whole_order` takes the number of the value of each slot, where each value starts, and two orders of the
+            // slots. The listing has a copy.
+            _ => 4 * size_of::<u32>() as u64 * (objects + 1),
+        };
         compared + ordered
     }
 
@@ -301,6 +307,8 @@ async fn sorted<Item>(
         work.spend(steps_of_comparison * u64::from(RUN.ilog2()) * run.len() as u64).await;
         runs.push(run);
     }
+    // Its memory is not needed any more.
+    drop(items);
     // Merge each two neighbouring runs into one until a single run is left.
     while runs.len() > 1 {
         let (mut pairs, mut longer) = (runs.into_iter(), Vec::new());
@@ -336,7 +344,7 @@ async fn next_in_list(
     most: usize,
     work: &mut Work,
 ) -> Vec<u32> {
-    let mut next = Vec::new();
+    let mut next = Vec::with_capacity(most.min(usize::try_from(slots.len()).unwrap_or(usize::MAX)));
     // The slots of the set that may still follow: the walk ends when all were found.
     let mut left = slots.len();
     for slot in snapshot.slots_from(from) {
@@ -391,6 +399,7 @@ async fn lowest(
 /// first. Each sort keeps the order of equal values, so the fields before decide first.
 async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Comparison, work: &mut Work) -> Vec<u32> {
     let mut ordered = next_in_list(snapshot, slots, Bound::Unbounded, usize::MAX, work).await;
+    let ranks = Ranks::new(slots, work).await;
     for (key, is_integer) in comparison.keys.iter().rev() {
         if key.field == FieldRef::Name {
             let by_name = Comparison { keys: vec![(*key, *is_integer)] };
@@ -398,9 +407,12 @@ async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Co
             continue;
         }
         // A counting sort: count the slots of each value, add up where each value starts, and move each slot there.
-        let (ordinals, count) = ordinals(snapshot, *key, slots, work).await;
-        let ordinal_of = |slot: u32| ordinals.get(slot as usize).copied().unwrap_or_default() as usize;
-        let mut starts = vec![0usize; count + 1];
+        let (ordinals, count) = ordinals(snapshot, *key, &ranks, work).await;
+        let ordinal_of = |slot: u32| {
+            let rank = ranks.of(slot);
+            rank.and_then(|rank| ordinals.get(rank)).copied().unwrap_or_default() as usize
+        };
+        let mut starts = vec![0u32; count + 1];
         for slot in &ordered {
             starts[ordinal_of(*slot)] += 1;
             work.spend(1).await;
@@ -415,7 +427,7 @@ async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Co
         let mut next = vec![0; ordered.len()];
         for slot in ordered {
             let start = &mut starts[ordinal_of(slot)];
-            next[*start] = slot;
+            next[*start as usize] = slot;
             *start += 1;
             work.spend(1).await;
         }
@@ -424,19 +436,57 @@ async fn whole_order(snapshot: &Snapshot, slots: &RoaringBitmap, comparison: &Co
     ordered
 }
 
-/// Numbers the values of a field in the order of the index, from 1 on. Returns the number of the value for each slot up
-/// to the highest one of `slots`, and the number of values. A slot without a value has 0.
-async fn ordinals(snapshot: &Snapshot, key: SortField, slots: &RoaringBitmap, work: &mut Work) -> (Vec<u32>, usize) {
-    let mut ordinals = vec![0; slots.max().map_or(0, |most| most as usize + 1)];
+/// The places of the slots of a set among each other. Memory for each of them is a list with as many items as the set,
+/// and not as many as the store has slots.
+struct Ranks {
+    /// For each 64 slots, those of the set as bits, and the number of slots of the set below them.
+    words: Vec<(u64, u32)>,
+    /// The number of slots of the set.
+    len: usize,
+}
+
+impl Ranks {
+    /// The places of the slots of this set.
+    async fn new(slots: &RoaringBitmap, work: &mut Work) -> Ranks {
+        let mut words = vec![(0u64, 0u32); slots.max().map_or(0, |most| most as usize / 64 + 1)];
+        for slot in slots {
+            if let Some((bits, _)) = words.get_mut(slot as usize / 64) {
+                *bits |= 1 << (slot % 64);
+            }
+            work.spend(1).await;
+        }
+        let mut len = 0;
+        for (bits, before) in &mut words {
+            *before = len;
+            len += bits.count_ones();
+            work.spend(1).await;
+        }
+        Ranks { words, len: len as usize }
+    }
+
+    /// The number of slots of the set below this one; `None` if the set does not have it.
+    fn of(&self, slot: u32) -> Option<usize> {
+        let (bits, before) = self.words.get(slot as usize / 64)?;
+        let bit = 1 << (slot % 64);
+        (bits & bit != 0).then(|| (before + (bits & (bit - 1)).count_ones()) as usize)
+    }
+}
+
+/// Numbers the values of a field among the slots of a set, in the order of the index, from 1 on. Returns the number of
+/// the value for each slot, by its place in the set, and the number of values. A slot without a value has 0.
+async fn ordinals(snapshot: &Snapshot, key: SortField, ranks: &Ranks, work: &mut Work) -> (Vec<u32>, usize) {
+    let mut ordinals = vec![0; ranks.len];
     let mut count = 0;
     for (value_key, posting) in keys(snapshot.postings(), key.field, None, false) {
         work.spend(STEPS_OF_VALUE).await;
         if value_key.is_empty() {
             continue;
         }
-        count += 1;
+        // Only values of the set have a number, so there are at most as many as slots.
+        let mut is_numbered = false;
         for slot in posting.to_bitmap() {
-            if let Some(ordinal) = ordinals.get_mut(slot as usize) {
+            if let Some(ordinal) = ranks.of(slot).and_then(|rank| ordinals.get_mut(rank)) {
+                count += u32::from(!std::mem::replace(&mut is_numbered, true));
                 *ordinal = count;
             }
             work.spend(1).await;
@@ -537,6 +587,12 @@ impl Walk<'_> {
                 && start.is_none_or(|start| object.key() > start)
             {
                 found.push((object.key(), slot));
+            }
+            // Only the first ones are kept, which bounds the memory.
+            if found.len() >= 2 * most {
+                found.select_nth_unstable(most - 1);
+                found.truncate(most);
+                work.spend(2 * most as u64).await;
             }
             work.spend(STEPS_OF_COMPARISON).await;
         }

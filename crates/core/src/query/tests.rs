@@ -4,8 +4,10 @@ mod cel;
 mod compact;
 mod explain;
 mod facets;
+mod held;
 mod many;
 mod shards;
+mod simplify;
 mod sort;
 mod work;
 

@@ -151,6 +151,11 @@ impl Snapshot {
         self.objects.get(slot as usize)?.as_ref()
     }
 
+    /// The number of slots, in use or free. Each slot is below it.
+    pub fn slots(&self) -> u64 {
+        self.objects.len() as u64
+    }
+
     /// All slots in use.
     pub fn occupied(&self) -> &SlotSet {
         &self.occupied

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 
-use super::fill;
+use super::{fill, user};
 use crate::model::Version;
 use crate::query::State;
 use crate::server::tests::{ALL_SHIRTS, Fixture};
@@ -90,7 +90,11 @@ async fn work_in_turns_ends_with_410_when_its_state_is_let_go() {
             tokio::task::yield_now().await;
             state.version()
         });
-        let mut work = Box::pin(read::in_turns(snapshot, version_of));
+        // It borrows no part of the fixture, which changes.
+        let limits = fixture.server.limits().clone();
+        let caller = user("a");
+        let waiting = read::WaitingMemory { unread: limits.unread(), user: &caller, bytes: 0 };
+        let mut work = Box::pin(read::in_turns(snapshot, waiting, version_of));
         assert!(futures::poll!(&mut work).is_pending());
         if is_let_go {
             churn(&mut fixture);

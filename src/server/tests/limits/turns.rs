@@ -11,7 +11,7 @@ use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-use super::{fill, get_as, user, whole, with_limits};
+use super::{fill, get_as, get_in, user, whole, with_limits};
 use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::LimitSettings;
 use crate::flow_control::seats::{Seats, UnchargedWork};
@@ -200,4 +200,62 @@ async fn what_a_list_holds_while_it_is_measured_is_counted() {
     assert!((20..40).contains(&measured.len()), "{} are measured", measured.len());
     measured.clear();
     assert_eq!(get_metadata(&fixture, &path).await.status(), 200);
+}
+
+/// All requests of a user can wait for their turns at the same time, each with sets of slots.
+#[tokio::test]
+async fn what_requests_hold_between_turns_is_counted() {
+    let mut fixture =
+        with_limits(LimitSettings { unread_bytes: Bytes(16 << 20), seats: 1_000, ..LimitSettings::default() });
+    many(&mut fixture, 10_000);
+    let selector = "fieldSelector=metadata.name%5E%3Dx";
+    let facets = "application/json;as=Facets;v=v1alpha1;g=view.fieldcache.dev";
+    for (what, query, accept) in [
+        ("a list", format!("limit=1&{selector}"), "*/*"),
+        ("a sorted list", format!("limit=1&sortBy=metadata.name&{selector}"), "*/*"),
+        ("an explanation", format!("limit=1&explain=true&{selector}"), "*/*"),
+        ("an expression", "limit=1&celSelector=self.metadata.name.startsWith('x')".to_owned(), "*/*"),
+        ("facets", format!("facets=spec.color&{selector}"), facets),
+    ] {
+        let path = format!("{ALL_SHIRTS}?{query}");
+        let caller = user("a");
+        let mut waiting = Vec::new();
+        for _ in 0..100 {
+            let mut request = Box::pin(get_in(&fixture, &caller, &path, accept));
+            match futures::poll!(&mut request) {
+                Poll::Pending => waiting.push(request),
+                Poll::Ready(refused) => {
+                    let refused = whole(refused).await;
+                    assert_eq!(refused.code, 429, "{what}: {}", refused.body);
+                    assert_eq!(refused.json()["details"]["causes"][0]["reason"], "UnreadBytesLimit", "{what}");
+                    break;
+                }
+            }
+        }
+        // Each counts as four to twelve sets of 130 KiB, of half of 16 MiB.
+        assert!((4..20).contains(&waiting.len()), "{what}: {} wait", waiting.len());
+        // Another user has a part of its own.
+        assert_eq!(get_in(&fixture, &user("b"), &path, accept).await.status(), 200, "{what}");
+        waiting.clear();
+        assert_eq!(get_in(&fixture, &caller, &path, accept).await.status(), 200, "{what}");
+    }
+    let path = format!("{ALL_SHIRTS}?watch=1&{selector}");
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        let mut watch = get_as(&fixture, &user("a"), &path).await;
+        let first = {
+            let mut frame = Box::pin(watch.body_mut().frame());
+            futures::poll!(&mut frame)
+        };
+        match first {
+            Poll::Pending => waiting.push(watch),
+            Poll::Ready(frame) => {
+                let event = frame.unwrap().unwrap().into_data().unwrap();
+                let event: serde_json::Value = serde_json::from_slice(&event).unwrap();
+                assert_eq!((&event["type"], &event["object"]["code"]), (&"ERROR".into(), &429.into()));
+                break;
+            }
+        }
+    }
+    assert!((4..20).contains(&waiting.len()), "{} watches wait", waiting.len());
 }

@@ -26,7 +26,7 @@ use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
 use crate::subscribe::try_transition;
 
 /// The extractor of shirts. `is_nullable`: whether members of spec can be null by the schema.
-fn extractor(is_nullable: bool) -> Extractor {
+pub(super) fn extractor(is_nullable: bool) -> Extractor {
     let crd = Crd::read(&json!({
         "metadata": {"name": "shirts.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"}, "versions": [{
