@@ -19,6 +19,13 @@ use crate::store::{Change, HistoryCursor};
 /// Beyond this all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
 pub(super) const MOST_HELD_BYTES: usize = 16 << 20;
 
+/// The maximum number of forms of each kind that are cached for one change. Further forms are created for each watch
+/// that needs them: clients choose forms, and each watch can have one of its own.
+const MOST_FORMS: usize = 256;
+
+/// The memory of a cached form in bytes, without the form. An empty form and a failed one take it too.
+const FORM_BYTES: usize = 192;
+
 /// The number of lines in which a change can be written: see [`DispatchedEvent::line`].
 pub const LINES: usize = 18;
 
@@ -141,10 +148,16 @@ impl DispatchedEvent {
     }
 
     /// A line of this change, compressed. `make` compresses it for the first caller. A result that would exceed the
-    /// bound of the mailboxes is not cached.
+    /// bound of the mailboxes is not cached. Neither is that of a line that is not cached itself: the cached value
+    /// would keep the line in memory, and its bytes are not counted.
     pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
         // A cached value references its line, so no other line has this address.
         let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();
+        let is_in_lines = || self.lines.iter().filter_map(OnceLock::get).any(is_same);
+        let is_in_made = || self.made.any(|made| made.as_ref().is_some_and(is_same));
+        if !is_in_lines() && !is_in_made() {
+            return Arc::new(make());
+        }
         let place = |kept: &mut Vec<CachedValue<Bytes, Arc<Deflated>>>| kept.iter().position(|old| is_same(&old.key));
         let length = |part: &Arc<Deflated>| part.blocks.len();
         self.deflated.get_or_make(&self.counted, place, || line.clone(), length, || Arc::new(make()))
@@ -173,7 +186,7 @@ struct OnceCache<Key, Value>(Mutex<Vec<CachedValue<Key, Value>>>);
 struct CachedValue<Key, Value> {
     key: Key,
     value: Arc<OnceLock<Value>>,
-    /// The bytes that were counted for it; 0 before it is created.
+    /// The bytes that are counted for it.
     counted: usize,
 }
 
@@ -184,9 +197,16 @@ impl<Key, Value> Default for OnceCache<Key, Value> {
 }
 
 impl<Key, Value: Clone> OnceCache<Key, Value> {
+    /// Whether a cached value that is created fulfills the condition.
+    fn any(&self, condition: impl Fn(&Value) -> bool) -> bool {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().any(|kept| kept.value.get().is_some_and(&condition))
+    }
+
     /// The cached value whose index `place` returns, or a new one that `make` creates under `key`. `place` may also
     /// remove outdated values. A new value stays cached if its `length` in bytes fits into the bound of the resource
-    /// ([`MOST_HELD_BYTES`]), and is counted in `counted`. Concurrent callers wait for the first.
+    /// ([`MOST_HELD_BYTES`]), and is counted in `counted`. Concurrent callers wait for the first. Beyond [`MOST_FORMS`]
+    /// values, and beyond the bound, `make` creates the value for this caller only.
     fn get_or_make(
         &self,
         counted: &Counted,
@@ -199,9 +219,14 @@ impl<Key, Value: Clone> OnceCache<Key, Value> {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match place(&mut kept).and_then(|place| kept.get(place)) {
                 Some(old) => old.value.clone(),
+                None if kept.len() >= MOST_FORMS || counted.all() + FORM_BYTES > MOST_HELD_BYTES => {
+                    drop(kept);
+                    return make();
+                }
                 None => {
                     let value = Arc::default();
-                    kept.push(CachedValue { key: key(), value: Arc::clone(&value), counted: 0 });
+                    counted.add(FORM_BYTES);
+                    kept.push(CachedValue { key: key(), value: Arc::clone(&value), counted: FORM_BYTES });
                     value
                 }
             }
@@ -217,10 +242,10 @@ impl<Key, Value: Clone> OnceCache<Key, Value> {
             // While it was created, another caller may have removed it from the cache.
             if let Some(place) = kept.iter().position(|other| Arc::ptr_eq(&other.value, &value)) {
                 if counted.all() + bytes > MOST_HELD_BYTES {
-                    kept.swap_remove(place);
+                    counted.subtract(kept.swap_remove(place).counted);
                 } else if let Some(kept) = kept.get_mut(place) {
                     counted.add(bytes);
-                    kept.counted = bytes;
+                    kept.counted += bytes;
                 }
             }
         }

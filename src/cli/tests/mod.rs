@@ -367,7 +367,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let mut reached = serve::Reached { address: "127.0.0.1:8181".parse().unwrap(), certificate: None, metrics: None };
     let text = serve::greeting(&catalog, ("here", &[]), &reached, Some((resource.clone(), snapshot.clone())));
     assert!(text.starts_with("serving here at http://127.0.0.1:8181 (fieldcache "), "{text}");
-    assert!(text.contains("\nloaded: 15 objects of 6 resources\n"), "{text}");
+    assert!(text.contains("\nloaded: 19 objects of 6 resources\n"), "{text}");
     assert!(text.contains(&format!("--field-selector {label}={value}\n")), "{text}");
     assert!(text.contains(&format!("fieldSelector={label}%3D{value}'\n")), "{text}");
     reached.metrics = Some("127.0.0.1:9090".parse().unwrap());

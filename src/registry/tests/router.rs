@@ -6,6 +6,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::Crc;
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
@@ -13,6 +14,7 @@ use proptest::{prop_assert_eq, proptest};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, IndexedValues, Key, Record, Version, fnv1a};
 use crate::query::{FieldTerm, Selection};
+use crate::registry::deflated::Deflated;
 use crate::registry::dispatched_event::LineForm;
 use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use crate::selector::Operator;
@@ -302,9 +304,57 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
         assert_eq!(changes[0].made(form, make), Some(line.clone()));
     }
     assert_eq!(made.load(Ordering::Relaxed), 2, "each is made once");
-    assert_eq!(router.held_bytes(), unwritten + 2 * line.len(), "only what is kept counts");
+    assert_eq!(router.held_bytes(), unwritten + 2 * (line.len() + 192), "only what is kept counts");
     drop(changes);
     assert_eq!(router.held_bytes(), 0);
+}
+
+/// A line that is alive as long as something has it.
+struct Alive(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Alive {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.1.fetch_sub(self.0.len(), Ordering::Relaxed);
+    }
+}
+
+/// Each watch can have a form of its own, long ones and empty ones, and compress it.
+#[test]
+fn forms_that_clients_choose_are_counted_and_bounded() {
+    let router = Arc::new(EventDispatcher::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    router.route(&store.snapshot());
+    let subscription = router.subscribe(&Selection::default(), false);
+    assert!(matches!(subscription.take(), MailboxContents::Overflowed));
+    let alive = Arc::new(AtomicUsize::new(0));
+    let mut events = Vec::new();
+    for (version, length) in [(2, 1 << 20), (3, 0), (4, 1_000)] {
+        put(&mut store, "x", version, "v");
+        router.route(&store.snapshot());
+        let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+        for number in 0..2_000 {
+            let form = LineForm { number, prune: None, is_quiet: true, second: None };
+            let make = || {
+                alive.fetch_add(length, Ordering::Relaxed);
+                Some(Bytes::from_owner(Alive(vec![0; length], alive.clone())))
+            };
+            let line = changes[0].made(&form, make).unwrap();
+            changes[0].deflated(&line, || Deflated { blocks: Bytes::from_static(b"short"), sum: Crc::new() });
+        }
+        let (held, in_memory) = (router.held_bytes(), alive.load(Ordering::Relaxed));
+        assert!(held <= 16 << 20 && in_memory <= held, "{length}: {in_memory} bytes of lines, {held} are counted");
+        assert!(length > 0 || held >= 256 * 192, "empty forms are counted: {held}");
+        events.extend(changes);
+    }
+    events.clear();
+    assert_eq!((router.held_bytes(), alive.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[test]

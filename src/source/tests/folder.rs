@@ -503,7 +503,10 @@ fn built_in_kinds_are_read_by_their_table() {
     let served = object_of(&delta, &config_maps, "default/a");
     assert_eq!((served.get("typo"), &served["data"]), (None, &json!({"k": "v"})), "unknown fields go");
     assert!(served["metadata"].get("generation").is_none() && served["metadata"].get("labels").is_none());
-    assert_eq!(shown(&delta, &Gvr::new("", "v1", "namespaces")), ["+m@2", "+default@3", "+kube-node-lease@4", "+kube-public@5", "+kube-system@6"]);
+    assert_eq!(
+        shown(&delta, &Gvr::new("", "v1", "namespaces")),
+        ["+m@2", "+default@3", "+kube-node-lease@4", "+kube-public@5", "+kube-system@6"]
+    );
     assert_eq!(problems(&delta).len(), 1);
     assert!(
         problems(&delta)[0].starts_with("a.yaml:10: ConfigMap \"default/b\" is rejected: data.k:"),
