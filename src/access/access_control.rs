@@ -154,7 +154,7 @@ enum WherePermitted {
     /// In some namespaces.
     Some,
     /// In no namespace.
-    Nowhere(Denial),
+    Nowhere(Box<Denial>),
 }
 
 /// Why a user does not have a permission.
@@ -347,7 +347,7 @@ impl AccessControl {
             return Ok(match self.decide_some(identity, (namespaces, request)).await? {
                 WherePermitted::All => Ok(RequiredPermissions::for_request(Arc::new(request.clone()))),
                 WherePermitted::Some => Ok(wanted),
-                WherePermitted::Nowhere(denial) => Err(denial),
+                WherePermitted::Nowhere(denial) => Err(*denial),
             });
         }
         if let Some(alternative) = wanted.alternative() {
@@ -395,7 +395,8 @@ impl AccessControl {
             Decision::Denied(reason) => reason,
         };
         namespaces.record_whole(false);
-        let nowhere = |reason, limit| WherePermitted::Nowhere(Denial { permission: request.clone(), reason, limit });
+        let nowhere =
+            |reason, limit| WherePermitted::Nowhere(Box::new(Denial { permission: request.clone(), reason, limit }));
         Ok(match some {
             Ok(()) => WherePermitted::Some,
             Err(NoPermittedNamespace::Nowhere) => nowhere(reason, None),

@@ -225,13 +225,11 @@ impl<'a> Node<'a> {
 
     /// The value as an integer; 0 for null. `expected` is its type, for the error.
     fn integer<N: TryFrom<i64> + Default>(&self, expected: &str) -> Result<N, Malformed> {
-        match self.value {
-            Value::Null => Ok(N::default()),
-            value => {
-                let number = value.as_i64().and_then(|number| N::try_from(number).ok());
-                number.ok_or_else(|| self.malformed(expected))
-            }
+        if self.value.is_null() {
+            return Ok(N::default());
         }
+        let number = self.value.as_i64().and_then(|number| N::try_from(number).ok());
+        number.ok_or_else(|| self.malformed(expected))
     }
 
     /// The members of an object; `None` for null.
