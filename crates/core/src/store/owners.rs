@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::copies::Copies;
 use super::hashes::HashIndex;
 use super::heap::shared;
 use super::object::Object;
@@ -51,7 +52,13 @@ impl OwnerIndex {
     }
 
     /// Indexes a change of the object in a slot. `before` is `None` for a new object, `after` for a removed one.
-    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
+    pub(super) fn index(
+        &mut self,
+        slot: u32,
+        before: Option<&Object>,
+        after: Option<&Object>,
+        copies: &mut Copies,
+    ) {
         if before.map(Object::owner_bytes) == after.map(Object::owner_bytes) {
             return;
         }
@@ -60,16 +67,16 @@ impl OwnerIndex {
         };
         let (removed, added) = (hashes(before), hashes(after));
         for hash in removed.iter().filter(|hash| added.binary_search(hash).is_err()) {
-            self.hashes.remove(*hash, slot);
+            self.hashes.remove(*hash, slot, copies);
         }
         for hash in added.iter().filter(|hash| removed.binary_search(hash).is_err()) {
-            self.hashes.insert(*hash, slot);
+            self.hashes.insert_shared(*hash, slot, copies);
         }
         let is_unindexed = |object: Option<&Object>| object.is_some_and(|object| object.owner_hashes().is_none());
         if is_unindexed(after) {
-            Arc::make_mut(&mut self.unindexed).insert(slot);
+            copies.make_mut(&mut self.unindexed).insert(slot, copies);
         } else if is_unindexed(before) {
-            Arc::make_mut(&mut self.unindexed).remove(slot);
+            copies.make_mut(&mut self.unindexed).remove(slot, copies);
         }
     }
 }
