@@ -187,6 +187,11 @@ impl HistoryCursor {
     pub fn advanced(self, count: usize) -> HistoryCursor {
         HistoryCursor(self.0 + count as u64)
     }
+
+    /// The number of changes between an earlier position and this one; 0 if `earlier` is later.
+    pub fn distance_from(self, earlier: HistoryCursor) -> usize {
+        usize::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(usize::MAX)
+    }
 }
 
 impl Change {

@@ -49,7 +49,7 @@ pub use owners::OwnerIndex;
 pub use pins::{Pinned, PinnedValue, Revocation};
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{RelistMode, RelistOutcome};
-pub use rewind::Rewind;
+pub use rewind::{Rewind, RewindBuilder};
 pub use shards::{IndexPermit, ShardIndex};
 pub use snapshot::{Snapshot, Usage};
 pub use writer::{Store, WriteOutcome};
