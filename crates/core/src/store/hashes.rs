@@ -167,6 +167,16 @@ impl HashIndex {
         self.parts(first, last).flat_map(|(leaf, range)| leaf.slots[range].iter().copied())
     }
 
+    /// The slots with a hash, from the slot `from` on, in order.
+    pub fn slots_with(&self, hash: u64, from: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.leaves.get_prev(&(hash, from)).map_or((hash, from), |(bound, _)| *bound);
+        self.leaves.range(first..=(hash, u32::MAX)).flat_map(move |(_, leaf)| {
+            let begin = leaf.rank((hash, from));
+            let end = leaf.hashes.partition_point(|other| *other <= hash);
+            leaf.slots[begin..end.max(begin)].iter().copied()
+        })
+    }
+
     /// The number of leaves, which [`HashIndex::count`] may visit.
     pub fn leaves(&self) -> usize {
         self.leaves.len()

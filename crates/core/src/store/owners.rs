@@ -23,10 +23,11 @@ pub struct OwnerIndex {
 }
 
 impl OwnerIndex {
-    /// The slots of the objects that have an owner whose uid has this hash. Callers must test the objects, because the
-    /// owner can have another uid with the same hash. Objects in [`OwnerIndex::unindexed`] are missing.
-    pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
-        self.hashes.slots(hash, hash)
+    /// The slots from `from` on of the objects that have an owner whose uid has this hash, in order. Callers must test
+    /// the objects, because the owner can have another uid with the same hash. Objects in [`OwnerIndex::unindexed`] are
+    /// missing.
+    pub fn candidates(&self, hash: u64, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.hashes.slots_with(hash, from)
     }
 
     /// The slots of objects with too many owners to be indexed (`model::owners::MOST_OWNERS`). They are candidates for
@@ -52,13 +53,7 @@ impl OwnerIndex {
     }
 
     /// Indexes a change of the object in a slot. `before` is `None` for a new object, `after` for a removed one.
-    pub(super) fn index(
-        &mut self,
-        slot: u32,
-        before: Option<&Object>,
-        after: Option<&Object>,
-        copies: &mut Copies,
-    ) {
+    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>, copies: &mut Copies) {
         if before.map(Object::owner_bytes) == after.map(Object::owner_bytes) {
             return;
         }
