@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use proptest::prelude::{Strategy, any};
@@ -201,7 +203,7 @@ fn a_walk_that_reaches_a_limit_says_so_and_returns_what_it_found() {
             WalkOptions { candidates: 3, ..options },
             SearchScope::All,
             0,
-            Some("more than 3 objects can be dependents of one level, which is too many to read"),
+            Some("more than 3 references to owners were found in one level, which is too many to read"),
             "candidates",
         ),
         (
@@ -233,6 +235,41 @@ fn candidates_of_other_namespaces_do_not_count() {
     };
     assert_eq!(within("ns3"), (1, None));
     assert_eq!(within("none"), (0, None));
+}
+
+/// Objects in the namespace `b` that each have all these owners, which are in `a` and have the owner `root`.
+fn shared_owners(owners: usize, dependents: usize) -> Vec<Value> {
+    let uids: Vec<String> = (0..owners).map(|number| format!("owner-{number}")).collect();
+    let owner = |uid: &String| object("a", uid, uid, &["root".to_owned()]);
+    let dependent = |number| object("b", &format!("d{number}"), &format!("d{number}"), &uids);
+    uids.iter().map(owner).chain((0..dependents).map(dependent)).collect()
+}
+
+#[test]
+fn each_reference_to_an_owner_of_the_level_counts() {
+    let resources = [stored(0, Scope::Namespaced, &shared_owners(5, 4))];
+    for (candidates, count) in [(20, 9), (19, 5)] {
+        let found = found(&everywhere(&resources), "root", WalkOptions { candidates, ..WalkOptions::default() });
+        assert_eq!((found.dependents.len(), found.truncated.is_some()), (count, count < 9), "{candidates}");
+    }
+}
+
+/// The objects of other namespaces are not read, so only the index takes time.
+#[test]
+fn the_index_of_owners_is_looked_at_in_turns() {
+    let resources = [stored(0, Scope::Namespaced, &shared_owners(100, 800))];
+    let mut stores = everywhere(&resources);
+    stores[0].scope = SearchScope::Namespace("a".into());
+    let mut walk = pin!(walk(&stores, "root", WalkOptions::default(), |_| Ok::<(), Infallible>(())));
+    let mut turns = 1;
+    let found = loop {
+        match walk.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(found)) => break found,
+            Poll::Pending => turns += 1,
+        }
+    };
+    assert_eq!((found.dependents.len(), found.truncated), (100, None));
+    assert!(turns >= 4, "{turns} turns for 80,000 entries");
 }
 
 #[test]

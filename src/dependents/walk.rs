@@ -5,7 +5,7 @@
 //! and the result; a walk that reaches one says so. Stores are read one after the other, each in its newest state, so
 //! the result is not of one point in time. No snapshot is held while the walk waits for its next turn.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, btree_set};
 use std::sync::Arc;
 
 use super::candidate::Candidate;
@@ -26,7 +26,8 @@ pub struct WalkOptions {
     /// The maximum number of objects that are read. More can be read than are found, because an object with very many
     /// owners is a candidate for each owner.
     pub reads: usize,
-    /// The maximum number of candidates of all stores in one level. Only objects within [`SearchScope`] count.
+    /// The maximum number of entries of the indexes of owners, of all stores, that are looked at in one level. An object
+    /// has an entry for each owner. Only entries of objects within [`SearchScope`] count.
     pub candidates: usize,
     /// The maximum memory of the dependents, in bytes.
     pub bytes: usize,
@@ -92,6 +93,24 @@ struct Walk<'w, Hold> {
     meter: WorkMeter,
 }
 
+/// A search for the candidates of one level in one store. It continues in later turns, with newer snapshots.
+struct Search<'l> {
+    /// The owners whose entries have not been looked at.
+    uids: btree_set::Iter<'l, String>,
+    /// Where the search continues; `None`: it is complete.
+    place: Option<Place>,
+    /// The candidates so far.
+    slots: BTreeSet<u32>,
+}
+
+/// Where the search for candidates continues.
+enum Place {
+    /// At the objects with too many owners to be indexed.
+    Unindexed,
+    /// At the entries of an owner whose uid has this hash, from a slot on.
+    Owner { hash: u64, from: u32 },
+}
+
 /// Finds the dependents of the object with the uid `owner`. The object itself need not exist. `hold` is called before
 /// each dependent is kept, with the memory in bytes that all dependents so far take.
 ///
@@ -133,15 +152,13 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
             let mut candidates = 0;
             let begins = self.found.len();
             for index in 0..self.stores.len() {
-                let slots = self.candidates(index, &level, &mut candidates)?;
+                let slots = self.candidates(index, &level, &mut candidates).await?;
                 for chunk in slots.chunks(AT_ONCE) {
                     for object in self.objects(index, chunk) {
                         self.look_at(index, &object, &level).await?;
                     }
                     self.end_turn_if_over().await;
                 }
-                // Looking into many stores is work too, also if none of them has a candidate.
-                count_work(level.len() * BYTES_OF_A_LOOKUP);
                 self.end_turn_if_over().await;
             }
             self.found[begins..].sort_by(|one, other| place(one).cmp(&place(other)));
@@ -158,47 +175,81 @@ impl<E, Hold: FnMut(usize) -> Result<(), E>> Walk<'_, Hold> {
     }
 
     /// The slots of the objects of the store with this index that may have one of the owners of `level`. Empty if the
-    /// store is not loaded. `sum` is the number of candidates of this level in all stores so far. The method adds its
-    /// candidates to `sum`.
+    /// store is not loaded. `visited` is the number of entries of this level in all stores so far. The method adds its
+    /// entries to it.
     ///
     /// # Errors
-    /// The level has more candidates than the limit.
-    fn candidates(&self, index: usize, level: &BTreeSet<String>, sum: &mut usize) -> Result<Vec<u32>, Stop<E>> {
+    /// The level has more entries than the limit.
+    async fn candidates(
+        &mut self,
+        index: usize,
+        level: &BTreeSet<String>,
+        visited: &mut usize,
+    ) -> Result<Vec<u32>, Stop<E>> {
+        let mut search = Search { uids: level.iter(), place: Some(Place::Unindexed), slots: BTreeSet::new() };
+        while search.place.is_some() {
+            self.advance(index, &mut search, visited)?;
+            self.end_turn_if_over().await;
+        }
+        Ok(search.slots.into_iter().collect())
+    }
+
+    /// Looks at some entries of the index of owners of the newest snapshot, and adds the slots within the scope.
+    ///
+    /// # Errors
+    /// The level has more entries than the limit.
+    fn advance(&self, index: usize, search: &mut Search<'_>, visited: &mut usize) -> Result<(), Stop<E>> {
         let SearchedStore { resource, scope } = &self.stores[index];
-        let LoadState::Ready(snapshot) = resource.state.load_state() else { return Ok(Vec::new()) };
+        let Some(place) = search.place.take() else { return Ok(()) };
+        count_work(BYTES_OF_A_LOOKUP);
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { return Ok(()) };
         let owners = snapshot.postings().owners();
         if owners.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         // Only objects in the scope count towards the limit, so that it reveals nothing of other namespaces.
         let searched = match scope {
             SearchScope::All => None,
             SearchScope::Namespace(namespace) => match snapshot.postings().namespace(namespace) {
-                Some(slots) => Some(slots.to_bitmap()),
-                None => return Ok(Vec::new()),
+                Some(slots) => Some(slots),
+                None => return Ok(()),
             },
         };
-        let is_searched = |slot: &u32| searched.as_ref().is_none_or(|searched| searched.contains(*slot));
-        let room = self.options.candidates.saturating_sub(*sum);
-        let mut slots = BTreeSet::new();
-        for uid in level {
-            for slot in owners.candidates(fnv1a(uid)).filter(is_searched) {
-                slots.insert(slot);
-                if slots.len() > room {
-                    break;
-                }
+        let mut add = |slot: u32| {
+            if searched.is_none_or(|searched| searched.contains(slot)) {
+                *visited += 1;
+                search.slots.insert(slot);
             }
+            if *visited > self.options.candidates {
+                return Err(Stop::Limit(format!(
+                    "more than {} references to owners were found in one level, which is too many to read",
+                    self.options.candidates
+                )));
+            }
+            Ok(())
+        };
+        let (hash, from) = match place {
+            // Objects with too many owners are not in the index, so each of them is a candidate for each owner.
+            Place::Unindexed => {
+                count_work(owners.unindexed().len() as usize * BYTES_OF_A_LOOKUP);
+                owners.unindexed().to_bitmap().into_iter().try_for_each(add)?;
+                search.place = search.uids.next().map(|uid| Place::Owner { hash: fnv1a(uid), from: 0 });
+                return Ok(());
+            }
+            Place::Owner { hash, from } => (hash, from),
+        };
+        let (mut looked_at, mut last) = (0, None);
+        for slot in owners.candidates(hash, from).take(ENTRIES_AT_ONCE) {
+            add(slot)?;
+            looked_at += 1;
+            last = Some(slot);
         }
-        // Objects with too many owners are not in the index, so each of them is a candidate for each owner.
-        slots.extend(owners.unindexed().to_bitmap().into_iter().filter(is_searched));
-        if slots.len() > room {
-            return Err(Stop::Limit(format!(
-                "more than {} objects can be dependents of one level, which is too many to read",
-                self.options.candidates
-            )));
-        }
-        *sum += slots.len();
-        Ok(slots.into_iter().collect())
+        count_work(looked_at * BYTES_OF_A_LOOKUP);
+        search.place = match last.and_then(|last| last.checked_add(1)).filter(|_| looked_at == ENTRIES_AT_ONCE) {
+            Some(from) => Some(Place::Owner { hash, from }),
+            None => search.uids.next().map(|uid| Place::Owner { hash: fnv1a(uid), from: 0 }),
+        };
+        Ok(())
     }
 
     /// The objects in these slots of the newest snapshot, if they are within the scope. A slot can be empty, or have
@@ -294,7 +345,11 @@ fn place(dependent: &Dependent) -> (&str, &str, &str, &str) {
 /// The number of objects that a walk holds while it waits for its next turn.
 const AT_ONCE: usize = 64;
 
-/// The work of looking for the dependents of one owner in one store, in bytes of an object that could be read instead.
+/// The number of entries of an index that a walk looks at without measuring its turn.
+const ENTRIES_AT_ONCE: usize = 1_024;
+
+/// The work of looking for the dependents of one owner in one store, or at one entry of its index, in bytes of an object
+/// that could be read instead.
 const BYTES_OF_A_LOOKUP: usize = 64;
 
 /// The maximum length, in bytes, of the uid of an owner that is kept though it is not in the result yet. An API server

@@ -19,13 +19,14 @@ use crate::store::{Object, Revocation, Snapshot};
 use super::clock::Clock;
 use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
+use super::explain;
 use super::list_page::{FoundPage, PageObjects, take_page};
 use super::no_response::NoResponse;
+use super::read::{self, WaitingMemory};
 use super::response::streamed;
 use super::settings::ReadConsistency;
 use super::sorting::Sorting;
 use super::state::ServerState;
-use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
 use crate::flow_control::long_work::{LONG, may_read};
 use crate::flow_control::unread;
@@ -267,7 +268,9 @@ pub(super) async fn state_to_show(
     };
     let (snapshot, reached) = consistency::reach_selection(resource, snapshot).await?;
     let from = if reached == ReadFrom::Own { from } else { reached };
-    Ok((wanted.state(&resource.state, snapshot, selection)?, from))
+    // In a box, so that lists of the newest state hold no memory for this future.
+    let state = Box::pin(wanted.state(server, context, &resource.state, snapshot, selection)).await?;
+    Ok((state, from))
 }
 
 /// The Go type of objects of this kind or list kind, as error messages of kube-apiserver name it.
@@ -409,21 +412,31 @@ impl WantedPage {
         Ok(WantedPage { state, limit, start: None, prefix })
     }
 
-    /// The state that the request wants, from a snapshot that is new enough.
+    /// The state that the request wants, from a snapshot that is new enough. An exact version is found in turns of the
+    /// user. The memory that this takes counts for the user while it waits for a turn.
     ///
     /// # Errors
-    /// 410 if an exact version is too old. For a page, the error has a token to continue inconsistently.
-    fn state(
+    /// 410 if an exact version is too old. For a page, the error has a token to continue inconsistently. Those of
+    /// [`read::in_turns`].
+    async fn state(
         &self,
+        server: &ServerState,
+        context: &RequestContext<'_>,
         resource_state: &ResourceState,
         snapshot: Snapshot,
         selection: &Selection,
     ) -> Result<State, ApiError> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
-        let namespace = selection.namespace.as_deref();
-        // `is_past`: newer versions have replaced this one for longer than lists may show it.
-        let state = if resource_state.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
-        state.ok_or_else(|| self.expired())
+        // Newer versions have replaced this one for longer than lists may show it.
+        if resource_state.is_past(version) {
+            return Err(self.expired());
+        }
+        let bytes = State::most_finding_bytes(&snapshot, version);
+        let waiting = WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
+        let (of_snapshot, namespace) = (snapshot.clone(), selection.namespace.clone());
+        let finding =
+            async move { State::begin_at(of_snapshot, version, namespace.as_deref(), &mut read::work()).await };
+        read::in_turns(snapshot, waiting, Box::pin(finding)).await?.map_err(|_| self.expired())
     }
 
     /// The error for a version that is too old. For a page, it has a token to continue inconsistently.

@@ -57,8 +57,8 @@ impl Explanation {
         };
         let left = found.count_in(snapshot);
         let (hits, bytes) = match found {
-            Hits::Everything => (state.count_in(None), Some(snapshot.json_bytes())),
-            Hits::Namespace(namespace) => (state.count_in(Some(&namespace)), None),
+            Hits::Everything => (state.count_in(None, work).await, Some(snapshot.json_bytes())),
+            Hits::Namespace(namespace) => (state.count_in(Some(&namespace), work).await, None),
             Hits::Slots(slots) => {
                 let selection = CompactSelection::new(selection);
                 let mut before = 0;

@@ -10,6 +10,7 @@ use super::page::State;
 use super::selection::Selection;
 use crate::cel::ObjectSet;
 use crate::extract::FieldRef;
+use crate::model::Version;
 use crate::store::Snapshot;
 
 /// Stores of up to this many slots are of one size class. Above it, a class is a power of two. It is smaller in tests,
@@ -67,6 +68,11 @@ impl State {
             + requirements * BYTES_OF_REQUIREMENT
             + selection.requirement_bytes() as u64
             + self.most_rewind_bytes()
+    }
+
+    /// An upper bound of the memory to find the state of the snapshot at a version ([`State::begin_at`]), in bytes.
+    pub fn most_finding_bytes(snapshot: &Snapshot, version: Version) -> u64 {
+        (snapshot.most_rewind_bytes(version) as u64).max(SMALLEST_REWIND).next_power_of_two()
     }
 
     /// An upper bound of the memory for the changes since the version of the state, in bytes: of the changes, and of

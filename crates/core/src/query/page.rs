@@ -21,6 +21,9 @@ const STEP: usize = 256;
 /// If at most one in this many objects is a hit, sorting the hits is cheaper than walking over all objects.
 const SORT_BELOW_ONE_IN: u64 = 16;
 
+/// The work of reading the key of an object, in steps of [`Work`].
+pub(super) const STEPS_OF_KEY: u64 = 8;
+
 /// A store at one version: a snapshot, and the changes to revert in it.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -36,14 +39,32 @@ impl State {
         State { version: snapshot.version(), snapshot, rewind: Arc::default() }
     }
 
+    /// Like [`State::begin_at`], but without yielding to other tasks.
+    ///
+    /// # Errors
+    /// Those of [`State::begin_at`].
+    pub fn at(snapshot: Snapshot, version: Version, namespace: Option<&str>) -> Result<State, TooOld> {
+        at_once(State::begin_at(snapshot, version, namespace, &mut Work::default()))
+    }
+
     /// The state at exactly this version, which must not be newer than that of the snapshot. With a namespace, the
-    /// state is only valid for selections of this namespace: the changes of other namespaces are not reverted.
+    /// state is only valid for selections of this namespace: the changes of other namespaces are not reverted. `work`
+    /// counts the changes, and yields to other tasks between them.
     ///
     /// # Errors
     /// [`TooOld`] when the history does not reach back to the version, or when the version is in a relist gap.
-    pub fn at(snapshot: Snapshot, version: Version, namespace: Option<&str>) -> Result<State, TooOld> {
+    pub async fn begin_at(
+        snapshot: Snapshot,
+        version: Version,
+        namespace: Option<&str>,
+        work: &mut Work,
+    ) -> Result<State, TooOld> {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let rewind = Arc::new(snapshot.rewind_to(version, &prefix)?);
+        let mut finding = snapshot.rewind_to(version, &prefix)?;
+        while let Some(steps) = finding.advance() {
+            work.spend(steps).await;
+        }
+        let rewind = Arc::new(finding.finish());
         Ok(State { snapshot, version, rewind })
     }
 
@@ -173,7 +194,7 @@ impl Listing {
                 if starts_at(object.key()) && selection.test(object, work).await {
                     overlay.push_back(object.clone());
                 }
-                work.spend(1).await;
+                work.spend(STEPS_OF_KEY).await;
             }
         }
         let namespace_prefix = match &hits {

@@ -6,16 +6,21 @@
 
 use std::ops::Bound;
 
-use super::page::{Listing, State, Walk};
+use super::page::{Listing, STEPS_OF_KEY, State, Walk};
 use super::work::Work;
 use crate::store::{Rewind, Snapshot};
 
 impl State {
-    /// The number of objects of a namespace, or of all namespaces. Nothing is counted one by one.
-    pub fn count_in(&self, namespace: Option<&str>) -> u64 {
+    /// The number of objects of a namespace, or of all namespaces. Only the changes since the version of the state are
+    /// counted one by one.
+    pub async fn count_in(&self, namespace: Option<&str>, work: &mut Work) -> u64 {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let before = self.rewind().before().iter().filter(|object| object.key().starts_with(&prefix)).count() as u64;
-        keys_from(self.snapshot(), self.rewind(), &prefix, "") + before
+        let mut before = 0;
+        for object in self.rewind().before() {
+            before += u64::from(object.key().starts_with(&prefix));
+            work.spend(STEPS_OF_KEY).await;
+        }
+        keys_from(self.snapshot(), self.rewind(), &prefix, "", work).await + before
     }
 }
 
@@ -48,7 +53,7 @@ impl Listing {
                     Bound::Unbounded => String::new(),
                 };
                 let prefix = namespace_prefix.unwrap_or_default();
-                keys_from(&snapshot, &rewind, &prefix, &from)
+                keys_from(&snapshot, &rewind, &prefix, &from, work).await
             }
         };
         walked + found
@@ -56,14 +61,18 @@ impl Listing {
 }
 
 /// The number of objects of the snapshot that are not hidden, with this prefix of their keys, at `from` or after it. It
-/// is computed from the ranks of keys, without a walk. `prefix`: a namespace with its slash, or empty.
-fn keys_from(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, from: &str) -> u64 {
+/// is computed from the ranks of keys. Only the hidden objects are walked. `prefix`: a namespace with its slash, or empty.
+async fn keys_from(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, from: &str, work: &mut Work) -> u64 {
     // Keys of one namespace are neighbours; `0` is the character after the slash.
     let end = match prefix.strip_suffix('/') {
         Some(namespace) => snapshot.rank(&format!("{namespace}0")),
         None => snapshot.len(),
     };
-    let hidden = rewind.hidden().iter().filter_map(|slot| snapshot.object(slot));
-    let hidden = hidden.filter(|object| object.key() >= from && object.key().starts_with(prefix)).count();
+    let mut hidden = 0;
+    for slot in rewind.hidden() {
+        let key = snapshot.object(slot).map(|object| object.key());
+        hidden += usize::from(key.is_some_and(|key| key >= from && key.starts_with(prefix)));
+        work.spend(STEPS_OF_KEY).await;
+    }
     end.saturating_sub(snapshot.rank(from.max(prefix))).saturating_sub(hidden) as u64
 }

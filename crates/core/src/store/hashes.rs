@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::heap::{allocated, map_nodes, shared};
+use super::copies::{Copies, CopyOnWrite};
+use super::heap::{allocated, map_nodes, map_path, shared};
 
 /// The maximum number of slots in a leaf; a leaf with more is split.
 const MOST: usize = 256;
@@ -62,9 +63,10 @@ impl Leaf {
         }
         low
     }
+}
 
-    /// Memory in bytes.
-    fn held_bytes(&self) -> usize {
+impl CopyOnWrite for Leaf {
+    fn own_bytes(&self) -> usize {
         shared::<Leaf>()
             + allocated(self.hashes.capacity() * size_of::<u64>())
             + allocated(self.slots.capacity() * size_of::<u32>())
@@ -74,13 +76,19 @@ impl Leaf {
 impl HashIndex {
     /// Adds a slot with a hash. Does nothing if the index has this pair.
     pub fn insert(&mut self, hash: u64, slot: u32) {
+        self.insert_shared(hash, slot, &mut Copies::default());
+    }
+
+    /// Like [`HashIndex::insert`], for an index that snapshots may share.
+    pub(super) fn insert_shared(&mut self, hash: u64, slot: u32, copies: &mut Copies) {
+        let path = self.path();
         let entry = (hash, slot);
         if self.leaves.is_empty() {
             // The first leaf has the lowest bound, so that every entry belongs to a leaf.
             self.leaves.insert((0, 0), Arc::default());
         }
         let Some((_, leaf)) = self.leaves.get_prev_mut(&entry) else { return };
-        let leaf = Arc::make_mut(leaf);
+        let leaf = copies.make_mut_in(path, leaf);
         let index = leaf.rank(entry);
         if index < leaf.len() && leaf.entry(index) == entry {
             return;
@@ -97,16 +105,17 @@ impl HashIndex {
             let upper = Leaf { hashes: leaf.hashes.split_off(MOST / 2), slots: leaf.slots.split_off(MOST / 2) };
             leaf.hashes.shrink_to(MOST / 2 + ROOM);
             leaf.slots.shrink_to(MOST / 2 + ROOM);
+            copies.add(path);
             self.leaves.insert(upper.entry(0), Arc::new(upper));
         }
     }
 
     /// Removes a slot with a hash. Does nothing if the index does not have this pair.
-    pub fn remove(&mut self, hash: u64, slot: u32) {
-        let entry = (hash, slot);
+    pub(super) fn remove(&mut self, hash: u64, slot: u32, copies: &mut Copies) {
+        let (entry, path) = ((hash, slot), self.path());
         let Some((bound, leaf)) = self.leaves.get_prev_mut(&entry) else { return };
         let bound = *bound;
-        let leaf = Arc::make_mut(leaf);
+        let leaf = copies.make_mut_in(path, leaf);
         let index = leaf.rank(entry);
         if index == leaf.len() || leaf.entry(index) != entry {
             return;
@@ -115,13 +124,14 @@ impl HashIndex {
         leaf.slots.remove(index);
         self.len -= 1;
         if leaf.len() < FEWEST {
-            self.join(bound);
+            self.join(bound, copies);
         }
     }
 
     /// Joins the leaf with this bound and the leaf before it, if both together have at most [`JOINED`] entries. Removes
     /// all leaves if the index is empty.
-    fn join(&mut self, bound: Entry) {
+    fn join(&mut self, bound: Entry, copies: &mut Copies) {
+        let path = self.path();
         if self.len == 0 {
             self.leaves = OrdMap::default();
             return;
@@ -132,9 +142,11 @@ impl HashIndex {
             return;
         }
         let before = *before;
+        // The map may copy and join neighbours of the node that had the leaf.
+        copies.add(2 * path);
         self.leaves.remove(&bound);
         if let Some(previous) = self.leaves.get_mut(&before) {
-            let previous = Arc::make_mut(previous);
+            let previous = copies.make_mut_in(path, previous);
             previous.hashes.extend_from_slice(&leaf.hashes);
             previous.slots.extend_from_slice(&leaf.slots);
         }
@@ -153,6 +165,16 @@ impl HashIndex {
     /// The slots with a hash from `first` to `last`, both included, in the order of the hashes.
     pub fn slots(&self, first: u64, last: u64) -> impl Iterator<Item = u32> + '_ {
         self.parts(first, last).flat_map(|(leaf, range)| leaf.slots[range].iter().copied())
+    }
+
+    /// The slots with a hash, from the slot `from` on, in order.
+    pub fn slots_with(&self, hash: u64, from: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.leaves.get_prev(&(hash, from)).map_or((hash, from), |(bound, _)| *bound);
+        self.leaves.range(first..=(hash, u32::MAX)).flat_map(move |(_, leaf)| {
+            let begin = leaf.rank((hash, from));
+            let end = leaf.hashes.partition_point(|other| *other <= hash);
+            leaf.slots[begin..end.max(begin)].iter().copied()
+        })
     }
 
     /// The number of leaves, which [`HashIndex::count`] may visit.
@@ -176,9 +198,14 @@ impl HashIndex {
         })
     }
 
+    /// Memory of the nodes on the path to a leaf, in bytes.
+    fn path(&self) -> usize {
+        map_path::<Entry, Arc<Leaf>>(self.leaves.len())
+    }
+
     /// Memory in bytes. Walks the leaves.
     pub fn held_bytes(&self) -> usize {
-        let leaves: usize = self.leaves.iter().map(|(_, leaf)| leaf.held_bytes()).sum();
+        let leaves: usize = self.leaves.iter().map(|(_, leaf)| leaf.own_bytes()).sum();
         map_nodes::<Entry, Arc<Leaf>>(self.leaves.len()) + leaves
     }
 }

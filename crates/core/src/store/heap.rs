@@ -11,6 +11,9 @@ const ENTRIES_OF_A_LEAF: usize = 11;
 /// The capacity of a leaf of a persistent map.
 const ROOM_OF_A_LEAF: usize = 16;
 
+/// The capacity of a node of a persistent vector.
+const ROOM_OF_A_VECTOR_NODE: usize = 64;
+
 /// Bytes of the two reference counts that precede a shared value.
 const COUNTS: usize = 2 * size_of::<usize>();
 
@@ -35,13 +38,48 @@ pub(super) fn shared<T>() -> usize {
     allocated(COUNTS + size_of::<T>())
 }
 
-/// Estimated memory of the nodes of an `imbl::OrdMap` with this many entries, in bytes.
-pub(super) fn map_nodes<K, V>(entries: usize) -> usize {
+/// Memory of a leaf and of a branch of an `imbl::OrdMap`, in bytes.
+fn map_node<K, V>() -> (usize, usize) {
     // A leaf has one array, and a branch has two. `imbl` stores two indices with an array: those of its first and last
     // entry. A branch also has the level of its children.
     let leaf = allocated(COUNTS + 2 * size_of::<usize>() + ROOM_OF_A_LEAF * size_of::<(K, V)>());
     // A branch contains a key and a pointer for each child.
     let branch = allocated(COUNTS + 5 * size_of::<usize>() + ROOM_OF_A_LEAF * (size_of::<K>() + size_of::<usize>()));
+    (leaf, branch)
+}
+
+/// Memory of the nodes from the root of an `imbl::OrdMap` with this many entries to one entry, in bytes. Nodes are
+/// assumed to be half full, which is nearly the minimum.
+pub(super) fn map_path<K, V>(entries: usize) -> usize {
+    let (leaf, branch) = map_node::<K, V>();
+    let (mut bytes, mut nodes) = (leaf, entries.div_ceil(ROOM_OF_A_LEAF / 2));
+    while nodes > 1 {
+        nodes = nodes.div_ceil(ROOM_OF_A_LEAF / 2);
+        bytes += branch;
+    }
+    bytes
+}
+
+/// Memory of a leaf of an `imbl::Vector`, in bytes.
+pub(super) fn vector_leaf<T>() -> usize {
+    allocated(COUNTS + 2 * size_of::<usize>() + ROOM_OF_A_VECTOR_NODE * size_of::<T>())
+}
+
+/// Memory of the nodes from the root of an `imbl::Vector` of this length to one entry, in bytes.
+pub(super) fn vector_path<T>(len: usize) -> usize {
+    // A child of a branch is a pointer with a tag. A branch also has the kind and the number of its entries.
+    let branch = allocated(COUNTS + 5 * size_of::<usize>() + ROOM_OF_A_VECTOR_NODE * 2 * size_of::<usize>());
+    let (mut bytes, mut nodes) = (vector_leaf::<T>(), len.div_ceil(ROOM_OF_A_VECTOR_NODE));
+    while nodes > 1 {
+        nodes = nodes.div_ceil(ROOM_OF_A_VECTOR_NODE);
+        bytes += branch;
+    }
+    bytes
+}
+
+/// Estimated memory of the nodes of an `imbl::OrdMap` with this many entries, in bytes.
+pub(super) fn map_nodes<K, V>(entries: usize) -> usize {
+    let (leaf, branch) = map_node::<K, V>();
     let leaves = entries.div_ceil(ENTRIES_OF_A_LEAF);
     let branches = if leaves > 1 { leaves.div_ceil(ENTRIES_OF_A_LEAF) } else { 0 };
     leaves * leaf + branches * branch

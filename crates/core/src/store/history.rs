@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::heap::shared;
+use super::heap::{shared, vector_leaf};
 use super::object::Object;
 use crate::model::Version;
 
@@ -78,20 +78,25 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Drops all changes and gaps; watches can start from `version` on.
-    pub(super) fn restart(&mut self, version: Version) {
+    /// Drops all changes and gaps; watches can start from `version` on. Returns the bytes that this releases.
+    pub(super) fn restart(&mut self, version: Version) -> u64 {
+        let released = self.held_bytes();
         // Sequence numbers are not used again, so a cursor into the dropped changes is not valid for later ones.
         *self = History { first: self.first + self.changes.len() as u64, oldest: version, ..History::default() };
+        released
     }
 
-    /// Appends a change, and drops the oldest ones beyond the limits.
-    pub(super) fn push(&mut self, change: Arc<Change>, limits: &HistoryLimits) {
+    /// Appends a change, and drops the oldest ones beyond the limits. Returns the bytes that this releases: the dropped
+    /// changes, and the nodes that are copied if a snapshot shares them.
+    pub(super) fn push(&mut self, change: Arc<Change>, limits: &HistoryLimits) -> u64 {
+        let mut released = vector_leaf::<Arc<Change>>() as u64;
         self.bytes += before_bytes(&change);
         self.changes.push_back(change);
         while self.changes.len() > limits.changes || self.bytes > limits.bytes {
             let Some(evicted) = self.changes.pop_front() else { break };
             self.first += 1;
             self.bytes -= before_bytes(&evicted);
+            released += before_bytes(&evicted) + (shared::<Change>() + vector_leaf::<Arc<Change>>()) as u64;
             // A change in a relist gap is new to a watcher at exactly its version: such a watcher missed it.
             self.oldest = if evicted.in_relist_gap { evicted.version.next() } else { evicted.version };
         }
@@ -99,6 +104,7 @@ impl History {
         while self.gaps.front().is_some_and(|(_, end)| *end <= self.oldest) {
             self.gaps.pop_front();
         }
+        released
     }
 
     /// Records that a relist brought the store from version `start` to `end`, if there are versions in between.
@@ -180,6 +186,11 @@ impl HistoryCursor {
     #[must_use]
     pub fn advanced(self, count: usize) -> HistoryCursor {
         HistoryCursor(self.0 + count as u64)
+    }
+
+    /// The number of changes between an earlier position and this one; 0 if `earlier` is later.
+    pub fn distance_from(self, earlier: HistoryCursor) -> usize {
+        usize::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(usize::MAX)
     }
 }
 

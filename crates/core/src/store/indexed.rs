@@ -22,7 +22,7 @@ pub struct IndexLimits {
 }
 
 impl Default for IndexLimits {
-    /// Objects that people write have some ten labels. An indexed value that changes copies a block of 128 values, so
+    /// Objects that people write have some ten labels. An indexed value that changes copies a block of up to 128 values, so
     /// the number of values is bounded too.
     fn default() -> IndexLimits {
         IndexLimits { labels: 256, values: 64, value_bytes: 16 << 10 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::heap::{map_nodes, shared, shared_text};
+use super::copies::Copies;
+use super::heap::{map_nodes, map_path, shared, shared_text};
 use super::slots::SlotSet;
 use super::terms::{Posting, Taken, Terms};
 
@@ -89,6 +90,7 @@ impl LabelIndex {
         slot: u32,
         before: impl Iterator<Item = (&'o str, &'o str)>,
         after: impl Iterator<Item = (&'o str, &'o str)>,
+        copies: &mut Copies,
     ) {
         let (mut before, mut after) = (before.peekable(), after.peekable());
         loop {
@@ -104,88 +106,104 @@ impl LabelIndex {
                 (Some((_, old)), Some((_, new))) if old == new => {}
                 (Some((key, old)), Some((_, new))) => {
                     // Inserts first, so that a key that has a dictionary of its own does not lose it.
-                    self.insert(key, new, slot);
-                    self.remove(key, old, slot, true);
+                    self.insert(key, new, slot, copies);
+                    self.remove(key, old, slot, true, copies);
                 }
-                (Some((key, old)), None) => self.remove(key, old, slot, false),
-                (None, Some((key, new))) => self.insert(key, new, slot),
+                (Some((key, old)), None) => self.remove(key, old, slot, false, copies),
+                (None, Some((key, new))) => self.insert(key, new, slot, copies),
                 (None, None) => return,
             }
         }
     }
 
     /// Adds the object in a slot to the posting list of a label.
-    fn insert(&mut self, key: &str, value: &str, slot: u32) {
+    fn insert(&mut self, key: &str, value: &str, slot: u32, copies: &mut Copies) {
+        let path = self.path();
         // `get_mut` alone would copy shared nodes of the map even if the key is not in it.
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
         {
-            if !many.present.contains(slot) {
-                Arc::make_mut(&mut many.present).insert(slot);
-            }
-            many.terms.insert(value, slot);
+            copies.within(path, |copies| {
+                if !many.present.contains(slot) {
+                    copies.make_mut(&mut many.present).insert(slot, copies);
+                }
+                many.terms.insert(value, slot, copies);
+            });
             return;
         }
         let mut term = prefix(key);
         let length = term.len();
         term.push_str(value);
         // A new value of the key can be the first one beyond `FEW`.
-        if self.few.insert(&term, slot) {
+        if self.few.insert(&term, slot, copies) {
             term.truncate(length);
             if self.few.with_prefix(&term).nth(FEW).is_some() {
-                self.move_to_many(key, term);
+                self.move_to_many(key, term, copies);
             }
         }
     }
 
     /// Removes the object in a slot from the posting list of a label. `has_new_value`: the object now has another value
     /// of the key, so it still has the key.
-    fn remove(&mut self, key: &str, value: &str, slot: u32, has_new_value: bool) {
+    fn remove(&mut self, key: &str, value: &str, slot: u32, has_new_value: bool, copies: &mut Copies) {
+        let path = self.path();
         // `get_mut` alone would copy shared nodes of the map even if the key is not in it.
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
         {
-            if !has_new_value {
-                Arc::make_mut(&mut many.present).remove(slot);
-            }
-            many.terms.remove(value, slot);
+            copies.within(path, |copies| {
+                if !has_new_value {
+                    copies.make_mut(&mut many.present).remove(slot, copies);
+                }
+                many.terms.remove(value, slot, copies);
+            });
             if many.terms.len() <= FEW_AGAIN {
-                self.move_to_few(key);
+                self.move_to_few(key, copies);
             }
             return;
         }
-        self.few.remove(&(prefix(key) + value), slot);
+        self.few.remove(&(prefix(key) + value), slot, copies);
     }
 
     /// Moves a key that now has many values to a dictionary of its own. `prefix` is the [`prefix`] of the key.
-    fn move_to_many(&mut self, key: &str, prefix: String) {
+    fn move_to_many(&mut self, key: &str, prefix: String, copies: &mut Copies) {
         let terms: Vec<String> = self.few.with_prefix(&prefix).map(|(term, _)| term.to_owned()).collect();
         let mut many = Many::default();
         let mut present = SlotSet::default();
         for term in terms {
-            let Some(taken) = self.few.take(&term) else { continue };
+            let Some(taken) = self.few.take(&term, copies) else { continue };
             match &taken {
                 Taken::One(slot) => {
-                    present.insert(*slot);
+                    present.insert(*slot, copies);
                 }
-                Taken::Set(set) => present.insert_all(set),
+                Taken::Set(set) => present.insert_all(set, copies),
             }
-            many.terms.put(&term[prefix.len()..], taken);
+            many.terms.put(&term[prefix.len()..], taken, copies);
         }
         many.present = Arc::new(present);
+        copies.add(self.path());
         self.many.insert(Arc::from(key), many);
     }
 
     /// Moves a key that now has few values to the shared dictionary.
-    fn move_to_few(&mut self, key: &str) {
-        let Some(mut many) = self.many.remove(key) else { return };
+    fn move_to_few(&mut self, key: &str, copies: &mut Copies) {
+        // The map may copy and join neighbours of the node that had the key.
+        copies.add(2 * self.path());
+        let Some((shared_key, mut many)) = self.many.remove_with_key(key) else { return };
+        copies.add(shared_text(&shared_key));
+        SlotSet::drop_shared(&many.present, copies);
         let values: Vec<String> = many.terms.iter().map(|(value, _)| value.to_owned()).collect();
         let prefix = prefix(key);
         for value in values {
-            if let Some(taken) = many.terms.take(&value) {
-                self.few.put(&format!("{prefix}{value}"), taken);
+            if let Some(taken) = many.terms.take(&value, copies) {
+                self.few.put(&format!("{prefix}{value}"), taken, copies);
             }
         }
+    }
+
+    /// Memory of the nodes on the path to a key with many values, in bytes.
+    fn path(&self) -> usize {
+        map_path::<Arc<str>, Many>(self.many.len())
     }
 
     /// Memory in bytes.

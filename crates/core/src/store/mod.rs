@@ -10,9 +10,10 @@
 //! and [`slots`]; [`indexed`] decides which objects are completely indexed.
 //! [`shards`] is the index of the hashes of uids, and [`owners`] that of the hashes of the uids of owners; both are
 //! [`hashes`]. `relist` applies a full list, which `pending_list` collects. [`history`] has the recent changes, and [`rewind`] reverts them for a read at an earlier
-//! version. [`pins`] bounds the memory of past states that readers reference. `heap` computes memory. This module
+//! version. [`pins`] bounds the memory of past states that readers reference, which `copies` counts. `heap` computes memory. This module
 //! receives values, never JSON, paths or selectors.
 
+mod copies;
 mod decompression_cache;
 mod dictionary;
 pub mod hashes;
@@ -48,7 +49,7 @@ pub use owners::OwnerIndex;
 pub use pins::{Pinned, PinnedValue, Revocation};
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{RelistMode, RelistOutcome};
-pub use rewind::Rewind;
+pub use rewind::{Rewind, RewindBuilder};
 pub use shards::{IndexPermit, ShardIndex};
 pub use snapshot::{Snapshot, Usage};
 pub use writer::{Store, WriteOutcome};

@@ -372,12 +372,6 @@ impl Object {
         (number != TOO_MANY_OWNERS).then(|| bytes.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)))
     }
 
-    /// The number of owners that are indexed; 0 if the object has too many.
-    pub(super) fn owner_count(&self) -> usize {
-        // The number before the hashes takes less than eight bytes.
-        self.owner_bytes().len() / 8
-    }
-
     /// The packed owners, which are equal for equal owners.
     pub(super) fn owner_bytes(&self) -> &[u8] {
         let packed = self.owners_and_texts();

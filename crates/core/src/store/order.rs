@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::heap::{allocated, map_nodes, shared, shared_text};
+use super::copies::{Copies, CopyOnWrite};
+use super::heap::{allocated, map_nodes, map_path, shared, shared_text};
 
 /// The maximum number of slots in a leaf; a leaf with more is split.
 const MOST: usize = 512;
@@ -20,11 +21,20 @@ const FEWEST: usize = MOST / 4;
 /// The maximum number of slots in a leaf after two were joined: the rest of its capacity is free for insertions.
 const JOINED: usize = MOST * 15 / 16;
 
+/// Neighbouring slots, in the order of their keys.
+type Leaf = Vec<u32>;
+
+impl CopyOnWrite for Leaf {
+    fn own_bytes(&self) -> usize {
+        shared::<Leaf>() + allocated(self.capacity() * size_of::<u32>())
+    }
+}
+
 /// Slots by key. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     /// By a text that is not above any key of the leaf and above every key of the leaf before.
-    leaves: OrdMap<Arc<str>, Arc<Vec<u32>>>,
+    leaves: OrdMap<Arc<str>, Arc<Leaf>>,
     len: usize,
 }
 
@@ -45,13 +55,14 @@ impl Order {
     }
 
     /// Inserts a slot at its key, which must be new.
-    pub(super) fn insert<'k>(&mut self, key: &str, slot: u32, key_of: impl Fn(u32) -> &'k str) {
+    pub(super) fn insert<'k>(&mut self, key: &str, slot: u32, key_of: impl Fn(u32) -> &'k str, copies: &mut Copies) {
+        let path = self.path();
         if self.leaves.is_empty() {
             // The first leaf has the lowest bound, so that every key finds one.
             self.leaves.insert(Arc::from(""), Arc::default());
         }
         let Some((_, leaf)) = self.leaves.get_prev_mut(key) else { return };
-        let leaf = Arc::make_mut(leaf);
+        let leaf = copies.make_mut_in(path, leaf);
         // Lists come in order, so that the end is the usual place.
         let is_last = leaf.last().is_none_or(|last| key_of(*last) < key);
         let index = if is_last { leaf.len() } else { leaf.partition_point(|other| key_of(*other) < key) };
@@ -65,25 +76,35 @@ impl Order {
             // split in the middle.
             let upper = leaf.split_off(if is_last { JOINED } else { MOST / 2 });
             leaf.shrink_to_fit();
+            copies.add(path);
             self.leaves.insert(Arc::from(key_of(upper[0])), Arc::new(upper));
         }
     }
 
     /// Removes a key and returns its slot; `None` if no object has the key.
-    pub(super) fn remove<'k>(&mut self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
-        let (_, leaf) = self.leaves.get_prev_mut(key)?;
+    pub(super) fn remove<'k>(
+        &mut self,
+        key: &str,
+        key_of: impl Fn(u32) -> &'k str,
+        copies: &mut Copies,
+    ) -> Option<u32> {
+        let path = self.path();
+        let (_, leaf) = self.leaves.get_prev(key)?;
         let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
-        let leaf = Arc::make_mut(leaf);
+        // Only now that the key is known to exist: this copies the leaf if a snapshot shares it.
+        let (_, leaf) = self.leaves.get_prev_mut(key)?;
+        let leaf = copies.make_mut_in(path, leaf);
         let slot = leaf.remove(index);
         self.len -= 1;
         if leaf.len() < FEWEST {
-            self.join(key);
+            self.join(key, copies);
         }
         Some(slot)
     }
 
     /// Joins the leaf of `key` with the previous one if both fit; removes an empty leaf.
-    fn join(&mut self, key: &str) {
+    fn join(&mut self, key: &str, copies: &mut Copies) {
+        let path = self.path();
         let Some((bound, leaf)) = self.leaves.get_prev(key).map(|(bound, leaf)| (bound.clone(), leaf.clone())) else {
             return;
         };
@@ -99,9 +120,11 @@ impl Order {
         let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
             return;
         };
+        // The map may copy and join neighbours of the node that had the leaf.
+        copies.add(2 * path + shared_text(&bound));
         self.leaves.remove(&bound);
         if let Some(previous) = self.leaves.get_mut(&before) {
-            Arc::make_mut(previous).extend_from_slice(&leaf);
+            copies.make_mut_in(path, previous).extend_from_slice(&leaf);
         }
     }
 
@@ -135,10 +158,14 @@ impl Order {
         }
     }
 
+    /// Memory of the nodes on the path to a leaf, in bytes.
+    fn path(&self) -> usize {
+        map_path::<Arc<str>, Arc<Leaf>>(self.leaves.len())
+    }
+
     /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        let leaf_bytes = |leaf: &Vec<u32>| shared::<Vec<u32>>() + allocated(leaf.capacity() * size_of::<u32>());
-        let leaves: usize = self.leaves.iter().map(|(bound, leaf)| shared_text(bound) + leaf_bytes(leaf)).sum();
-        map_nodes::<Arc<str>, Arc<Vec<u32>>>(self.leaves.len()) + leaves
+        let leaves: usize = self.leaves.iter().map(|(bound, leaf)| shared_text(bound) + leaf.own_bytes()).sum();
+        map_nodes::<Arc<str>, Arc<Leaf>>(self.leaves.len()) + leaves
     }
 }

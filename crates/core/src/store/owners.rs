@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::copies::Copies;
 use super::hashes::HashIndex;
 use super::heap::shared;
 use super::object::Object;
@@ -22,10 +23,11 @@ pub struct OwnerIndex {
 }
 
 impl OwnerIndex {
-    /// The slots of the objects that have an owner whose uid has this hash. Callers must test the objects, because the
-    /// owner can have another uid with the same hash. Objects in [`OwnerIndex::unindexed`] are missing.
-    pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
-        self.hashes.slots(hash, hash)
+    /// The slots from `from` on of the objects that have an owner whose uid has this hash, in order. Callers must test
+    /// the objects, because the owner can have another uid with the same hash. Objects in [`OwnerIndex::unindexed`] are
+    /// missing.
+    pub fn candidates(&self, hash: u64, from: u32) -> impl Iterator<Item = u32> + '_ {
+        self.hashes.slots_with(hash, from)
     }
 
     /// The slots of objects with too many owners to be indexed (`model::owners::MOST_OWNERS`). They are candidates for
@@ -51,7 +53,7 @@ impl OwnerIndex {
     }
 
     /// Indexes a change of the object in a slot. `before` is `None` for a new object, `after` for a removed one.
-    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
+    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>, copies: &mut Copies) {
         if before.map(Object::owner_bytes) == after.map(Object::owner_bytes) {
             return;
         }
@@ -60,16 +62,16 @@ impl OwnerIndex {
         };
         let (removed, added) = (hashes(before), hashes(after));
         for hash in removed.iter().filter(|hash| added.binary_search(hash).is_err()) {
-            self.hashes.remove(*hash, slot);
+            self.hashes.remove(*hash, slot, copies);
         }
         for hash in added.iter().filter(|hash| removed.binary_search(hash).is_err()) {
-            self.hashes.insert(*hash, slot);
+            self.hashes.insert_shared(*hash, slot, copies);
         }
         let is_unindexed = |object: Option<&Object>| object.is_some_and(|object| object.owner_hashes().is_none());
         if is_unindexed(after) {
-            Arc::make_mut(&mut self.unindexed).insert(slot);
+            copies.make_mut(&mut self.unindexed).insert(slot, copies);
         } else if is_unindexed(before) {
-            Arc::make_mut(&mut self.unindexed).remove(slot);
+            copies.make_mut(&mut self.unindexed).remove(slot, copies);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The memory of past states that readers reference, and its bound.
 //!
-//! A list, or the initial events of a watch, reads the state that it began with. Objects that have been replaced or
-//! deleted since then stay in memory for it, however slowly its client reads. So each store counts the bytes that
+//! A list, or the initial events of a watch, reads the state that it began with. The originals of all parts that have
+//! been changed since then stay in memory for it, however slowly its client reads. So each store counts the bytes that
 //! changes release, and remembers this count at the start of its oldest reader. The difference is an upper bound of the
 //! bytes that readers retain. When all stores together exceed a bound, the readers of the oldest states lose them, and
 //! get `None` when they continue ([`PinnedValue::with`]).
 //!
-//! The bytes that a change releases in indexes are estimated: one node of a tree for each term of the object. This file
-//! does not depend on how readers use a state, or on what they report to their clients.
+//! A change releases the originals of the parts that it copies (`copies`), and what history drops. A replaced object
+//! counts when history drops it, because until then it is part of the current state. This file does not depend on how
+//! readers use a state, or on what they report to their clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::heap::{map_nodes, shared};
+use super::copies::{Copies, CopyOnWrite};
+use super::heap::{map_nodes, map_path, shared};
 use super::indexed::{IndexLimits, IndexedPart};
 use super::labels::LabelIndex;
 use super::object::Object;
@@ -244,58 +245,76 @@ impl Postings {
     }
 
     /// Indexes a change of the object in a slot. `before` is `None` for a new object, `after` for a removed one.
-    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
+    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>, copies: &mut Copies) {
         match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => return,
             // The key of the object in a slot does not change, so the namespace is indexed only for new and removed
             // objects.
             (None, Some(object)) if !object.namespace().is_empty() => {
-                Arc::make_mut(&mut self.namespaced).insert(slot);
-                self.namespaces.insert(object.namespace(), slot);
+                copies.make_mut(&mut self.namespaced).insert(slot, copies);
+                self.namespaces.insert(object.namespace(), slot, copies);
             }
             (Some(object), None) if !object.namespace().is_empty() => {
-                Arc::make_mut(&mut self.namespaced).remove(slot);
-                self.namespaces.remove(object.namespace(), slot);
+                copies.make_mut(&mut self.namespaced).remove(slot, copies);
+                self.namespaces.remove(object.namespace(), slot, copies);
             }
             _ => {}
         }
         let limits = self.limits;
-        self.labels.index(slot, limits.labels(before), limits.labels(after));
-        self.owners.index(slot, before, after);
+        self.labels.index(slot, limits.labels(before), limits.labels(after), copies);
+        self.owners.index(slot, before, after, copies);
         let (before, after) = (limits.values(before), limits.values(after));
         differences(&before.values, &after.values, |(field, value), is_new| {
-            if is_new { self.insert(*field, value, slot) } else { self.remove(*field, value, slot) }
+            if is_new { self.insert(*field, value, slot, copies) } else { self.remove(*field, value, slot, copies) }
         });
-        differences(&before.missing, &after.missing, |part, is_new| self.mark(*part, slot, is_new));
+        differences(&before.missing, &after.missing, |part, is_new| self.mark(*part, slot, is_new, copies));
     }
 
     /// Adds a slot to the posting list of a value.
-    fn insert(&mut self, field: FieldIndex, value: &str, slot: u32) {
-        let key = self.key_of(field, value);
-        self.fields.entry(field).or_default().insert(&key, slot);
+    fn insert(&mut self, field: FieldIndex, value: &str, slot: u32, copies: &mut Copies) {
+        let (key, path) = (self.key_of(field, value), self.path());
+        if !self.fields.contains_key(&field) {
+            copies.add(path);
+        }
+        let terms = self.fields.entry(field).or_default();
+        copies.within(path, |copies| terms.insert(&key, slot, copies));
     }
 
     /// Removes a slot from the posting list of a value.
-    fn remove(&mut self, field: FieldIndex, value: &str, slot: u32) {
-        let key = self.key_of(field, value);
+    fn remove(&mut self, field: FieldIndex, value: &str, slot: u32, copies: &mut Copies) {
+        let (key, path) = (self.key_of(field, value), self.path());
         let Some(terms) = self.fields.get_mut(&field) else { return };
-        terms.remove(&key, slot);
+        copies.within(path, |copies| terms.remove(&key, slot, copies));
         if terms.is_empty() {
+            copies.add(2 * path);
             self.fields.remove(&field);
         }
     }
 
+    /// Memory of the nodes on the path to a field, in bytes.
+    fn path(&self) -> usize {
+        map_path::<FieldIndex, Terms>(self.fields.len())
+    }
+
     /// Records whether a part of the object in a slot is missing in the index.
-    fn mark(&mut self, part: IndexedPart, slot: u32, is_incomplete: bool) {
+    fn mark(&mut self, part: IndexedPart, slot: u32, is_incomplete: bool, copies: &mut Copies) {
+        let path = map_path::<IndexedPart, Arc<SlotSet>>(self.incomplete.len());
         if is_incomplete {
-            Arc::make_mut(self.incomplete.entry(part).or_default()).insert(slot);
+            copies.make_mut_in(path, self.incomplete.entry(part).or_default()).insert(slot, copies);
         } else if let Some(slots) = self.incomplete.get_mut(&part) {
-            let slots = Arc::make_mut(slots);
-            slots.remove(slot);
+            let slots = copies.make_mut_in(path, slots);
+            slots.remove(slot, copies);
             if slots.is_empty() {
+                copies.add(2 * path);
                 self.incomplete.remove(&part);
             }
         }
+    }
+}
+
+impl CopyOnWrite for Postings {
+    fn own_bytes(&self) -> usize {
+        shared::<Postings>()
     }
 }
 

@@ -179,7 +179,8 @@ impl Store {
             if mode == RelistMode::Invalidate {
                 self.current.invalidated = self.current.epoch;
             }
-            self.current.history.restart(version);
+            let released = self.current.history.restart(version);
+            self.retire(released);
             self.current.version = version;
         }
         // In list order, like all events. A key from the store already has its namespace.
@@ -187,7 +188,9 @@ impl Store {
         gone.sort_unstable();
         for key in gone {
             let before = self.take(key.as_str());
-            if !is_reset {
+            if is_reset {
+                self.retire_object(before.as_ref());
+            } else {
                 self.append_to_history(Change { version: before_gap, before, after: None, in_relist_gap: true });
             }
         }
@@ -195,7 +198,8 @@ impl Store {
         if is_reset {
             // `rewritten`: objects whose bytes differ from the stored ones although their version is the same.
             for object in changed.into_iter().chain(over.rewritten.into_values()) {
-                self.put(self.current.slot(object.key()), object);
+                let before = self.put(self.current.slot(object.key()), object);
+                self.retire_object(before.as_ref());
             }
         } else {
             changed.sort_unstable_by(|left, right| (left.version(), left.key()).cmp(&(right.version(), right.key())));

@@ -11,7 +11,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::copies::Copies;
 use super::hashes::HashIndex;
+use super::heap::shared;
 use super::object::Object;
 
 /// The slots of a store by the hash of the uid of their objects. Objects without a uid have the same hash.
@@ -60,35 +62,40 @@ impl Shards {
     }
 
     /// Applies a change of the object in a slot, which `before` and `after` describe. `objects` is the state before the
-    /// change. Builds the index first if a reader wants it. Returns whether the index changed.
+    /// change. Builds the index first if a reader wants it.
     pub(super) fn change<'o>(
         &mut self,
         slot: u32,
         before: Option<&Object>,
         after: Option<&Object>,
         objects: impl Iterator<Item = Option<&'o Object>>,
-    ) -> bool {
-        let Some(index) = self.own_index(objects) else { return false };
+        copies: &mut Copies,
+    ) {
+        let Some(index) = self.own_index(objects, copies) else { return };
         let (before, after) = (before.map(Object::uid_hash), after.map(Object::uid_hash));
         if before == after {
-            return false;
+            return;
         }
         if let Some(hash) = before {
-            index.remove(hash, slot);
+            index.remove(hash, slot, copies);
         }
         if let Some(hash) = after {
-            index.insert(hash, slot);
+            index.insert_shared(hash, slot, copies);
         }
-        true
     }
 
     /// The index, for a change by the writer. After this call, its `OnceLock` is not shared with snapshots, so that no
     /// reader can set the index of an earlier state here. `None` if there is no index and no reader wants one.
     /// `objects` is the state from which a missing index is built.
-    fn own_index<'o>(&mut self, objects: impl Iterator<Item = Option<&'o Object>>) -> Option<&mut ShardIndex> {
+    fn own_index<'o>(
+        &mut self,
+        objects: impl Iterator<Item = Option<&'o Object>>,
+        copies: &mut Copies,
+    ) -> Option<&mut ShardIndex> {
         if Arc::get_mut(&mut self.index).is_none() {
             let own = self.index.get().cloned().map_or_else(OnceLock::new, OnceLock::from);
             self.index = Arc::new(own);
+            copies.add(shared::<OnceLock<ShardIndex>>());
         }
         let index = Arc::get_mut(&mut self.index)?;
         if index.get().is_none() && self.wanted.load(Ordering::Acquire) {

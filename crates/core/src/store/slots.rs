@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::copies::{Copies, CopyOnWrite};
 use super::heap::{allocated, shared};
 
 /// A set of up to this many slots is one array: 1 KiB, less than any bitmap with its pointers.
@@ -48,8 +49,9 @@ impl SlotSet {
     /// A set of two slots.
     pub(super) fn pair(one: u32, other: u32) -> SlotSet {
         let mut set = SlotSet { form: Form::Few(Vec::with_capacity(2)), len: 0 };
-        set.insert(one);
-        set.insert(other);
+        // Nothing shares a new set.
+        set.insert(one, &mut Copies::default());
+        set.insert(other, &mut Copies::default());
         set
     }
 
@@ -168,7 +170,7 @@ impl SlotSet {
     }
 
     /// Adds a slot; false when it is in the set already.
-    pub(super) fn insert(&mut self, slot: u32) -> bool {
+    pub(super) fn insert(&mut self, slot: u32, copies: &mut Copies) -> bool {
         let is_new = match &mut self.form {
             Form::Few(slots) => match slots.binary_search(&slot) {
                 Ok(_) => false,
@@ -182,7 +184,7 @@ impl SlotSet {
                 if parts.len() <= position {
                     parts.resize(position + 1, None);
                 }
-                Arc::make_mut(parts[position].get_or_insert_default()).insert(slot)
+                copies.make_mut(parts[position].get_or_insert_default()).insert(slot)
             }
         };
         self.len += u64::from(is_new);
@@ -194,7 +196,7 @@ impl SlotSet {
             self.form = Form::Many(Vec::new());
             if let Form::Few(slots) = slots.form {
                 for slot in slots {
-                    self.insert(slot);
+                    self.insert(slot, copies);
                 }
             }
         }
@@ -202,7 +204,7 @@ impl SlotSet {
     }
 
     /// Adds all slots of another set, part by part.
-    pub(super) fn insert_all(&mut self, other: &SlotSet) {
+    pub(super) fn insert_all(&mut self, other: &SlotSet, copies: &mut Copies) {
         match (&mut self.form, &other.form) {
             (Form::Many(parts), Form::Many(others)) => {
                 if parts.len() < others.len() {
@@ -212,25 +214,25 @@ impl SlotSet {
                     match (part, other) {
                         (_, None) => {}
                         (part @ None, Some(other)) => *part = Some(other.clone()),
-                        (Some(part), Some(other)) => *Arc::make_mut(part) |= &**other,
+                        (Some(part), Some(other)) => *copies.make_mut(part) |= &**other,
                     }
                 }
                 self.len = parts.iter().flatten().map(|part| part.len()).sum();
             }
             (Form::Few(_), Form::Many(_)) => {
                 let few = std::mem::replace(self, other.clone());
-                self.insert_all(&few);
+                self.insert_all(&few, copies);
             }
             (_, Form::Few(slots)) => {
                 for slot in slots {
-                    self.insert(*slot);
+                    self.insert(*slot, copies);
                 }
             }
         }
     }
 
     /// Removes a slot; false when it is not in the set.
-    pub(super) fn remove(&mut self, slot: u32) -> bool {
+    pub(super) fn remove(&mut self, slot: u32, copies: &mut Copies) -> bool {
         let was_there = match &mut self.form {
             Form::Few(slots) => match slots.binary_search(&slot) {
                 Ok(position) => {
@@ -241,7 +243,7 @@ impl SlotSet {
             },
             Form::Many(parts) => match parts.get_mut(part_of(slot)) {
                 Some(Some(part)) if part.contains(slot) => {
-                    let part = Arc::make_mut(part);
+                    let part = copies.make_mut(part);
                     part.remove(slot);
                     if part.is_empty() {
                         parts[part_of(slot)] = None;
@@ -253,12 +255,23 @@ impl SlotSet {
         };
         self.len -= u64::from(was_there);
         // Half of the threshold, so that a set at its edge does not change its form at every step.
-        if let Form::Many(_) = &self.form
+        if let Form::Many(parts) = &self.form
             && self.len <= FEW as u64 / 2
         {
+            parts.iter().flatten().for_each(|part| copies.drop_shared(part));
             self.form = Form::Few(self.to_bitmap().into_iter().collect());
         }
         was_there
+    }
+
+    /// Counts the parts of a set that is dropped, if a snapshot has them too.
+    pub(super) fn drop_shared(set: &Arc<SlotSet>, copies: &mut Copies) {
+        if Arc::strong_count(set) > 1 {
+            // The snapshot has the parts through this set.
+            copies.add(shared::<SlotSet>() + set.held_bytes());
+        } else if let Form::Many(parts) = &set.form {
+            parts.iter().flatten().for_each(|part| copies.drop_shared(part));
+        }
     }
 
     /// Memory on the heap, in bytes, without the set itself.
@@ -275,7 +288,7 @@ impl SlotSet {
 
 /// Memory of a part in bytes: its header, capacity for four containers of which it has one, and its slots. The slots of
 /// a container that is not a bitmap grow by doubling, so a quarter of their capacity is free.
-fn part_bytes(part: &RoaringBitmap) -> usize {
+pub(super) fn part_bytes(part: &RoaringBitmap) -> usize {
     /// Capacity for four containers of 32 bytes.
     const CONTAINERS: usize = 128;
     /// Bytes of the header of a serialized container.
@@ -285,6 +298,16 @@ fn part_bytes(part: &RoaringBitmap) -> usize {
     let slots = part.serialized_size().saturating_sub(SERIAL_HEAD);
     let room = if slots >= BITMAP { BITMAP } else { slots + slots / 3 };
     shared::<RoaringBitmap>() + CONTAINERS + allocated(room)
+}
+
+impl CopyOnWrite for SlotSet {
+    fn own_bytes(&self) -> usize {
+        shared::<SlotSet>()
+            + match &self.form {
+                Form::Few(slots) => allocated(slots.capacity() * size_of::<u32>()),
+                Form::Many(parts) => allocated(parts.capacity() * size_of::<Option<Arc<RoaringBitmap>>>()),
+            }
+    }
 }
 
 impl PartialEq for SlotSet {
@@ -315,7 +338,8 @@ impl FromIterator<u32> for SlotSet {
     fn from_iter<Iter: IntoIterator<Item = u32>>(slots: Iter) -> SlotSet {
         let mut set = SlotSet::default();
         for slot in slots {
-            set.insert(slot);
+            // Nothing shares a new set.
+            set.insert(slot, &mut Copies::default());
         }
         set
     }

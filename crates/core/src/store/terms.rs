@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::heap::{allocated, map_nodes, shared, shared_text};
+use super::copies::{Copies, CopyOnWrite};
+use super::heap::{allocated, map_nodes, map_path, shared, shared_text};
 use super::slots::SlotSet;
 
 /// The slots of one value.
@@ -30,6 +31,13 @@ pub(super) enum Taken {
 
 /// The maximum number of terms in a block; a block with more is split.
 const MOST: usize = 128;
+
+/// The maximum length of the texts of a block with several terms, in bytes; a block with more is split. A change copies
+/// a whole block. Blocks of usual texts have [`MOST`] terms before they have this length.
+const MOST_BYTES: usize = 16 << 10;
+
+/// The maximum length of the texts of a block after two were joined, in bytes.
+const JOINED_BYTES: usize = MOST_BYTES / 2;
 
 /// A block with fewer terms is joined with the one before it, if both fit.
 const FEWEST: usize = MOST / 4;
@@ -150,10 +158,10 @@ impl Block {
     }
 
     /// Adds a slot to the term at this index.
-    fn add(&mut self, index: usize, slot: u32) {
+    fn add(&mut self, index: usize, slot: u32, copies: &mut Copies) {
         match self.slots[index] {
             position if position >= IN_SETS => {
-                Arc::make_mut(&mut self.sets[(position - IN_SETS) as usize]).insert(slot);
+                copies.make_mut(&mut self.sets[(position - IN_SETS) as usize]).insert(slot, copies);
             }
             existing if existing == slot => {}
             existing => {
@@ -166,13 +174,13 @@ impl Block {
 
     /// Removes a slot from the term at this index. False when it is the only slot: the term stays, and the caller must
     /// remove it.
-    fn remove_slot(&mut self, index: usize, slot: u32) -> bool {
+    fn remove_slot(&mut self, index: usize, slot: u32, copies: &mut Copies) -> bool {
         let position = match self.slots[index] {
             position if position >= IN_SETS => (position - IN_SETS) as usize,
             existing => return existing != slot,
         };
-        let set = Arc::make_mut(&mut self.sets[position]);
-        set.remove(slot);
+        let set = copies.make_mut(&mut self.sets[position]);
+        set.remove(slot, copies);
         if let (1, Some(last)) = (set.len(), set.min()) {
             self.slots[index] = last;
             self.drop_set(position);
@@ -198,7 +206,7 @@ impl Block {
             self.slots.reserve_exact(ROOM);
         }
         if self.texts.len() + text.len() > self.texts.capacity() {
-            self.texts.reserve_exact(ROOM * text.len());
+            self.texts.reserve_exact((ROOM * text.len()).min(MOST_BYTES / ROOM).max(text.len()));
         }
         self.texts.insert_str(start, text);
         let length = short(text.len());
@@ -272,12 +280,34 @@ impl Block {
 
     fn held_bytes(&self) -> usize {
         let sets: usize = self.sets.iter().map(|set| shared::<SlotSet>() + set.held_bytes()).sum();
+        self.own_bytes() + sets
+    }
+
+    /// Whether the block must be split.
+    fn is_too_large(&self) -> bool {
+        self.len() > MOST || (self.texts.len() > MOST_BYTES && self.len() > 1)
+    }
+
+    /// The index of the first term of the upper block when this block is split, after a term was inserted at `inserted`.
+    fn middle(&self, inserted: usize) -> usize {
+        // Values that only increase, such as counters and times, fill their blocks. Other blocks are split in the
+        // middle.
+        if inserted + 1 == self.len() {
+            return JOINED.min(inserted);
+        }
+        let half = self.texts.len() / 2;
+        let middle = self.ends.partition_point(|end| *end as usize <= half);
+        if self.len() > MOST { MOST / 2 } else { middle.clamp(1, self.len() - 1) }
+    }
+}
+
+impl CopyOnWrite for Block {
+    fn own_bytes(&self) -> usize {
         shared::<Block>()
             + allocated(self.texts.capacity())
             + allocated(self.ends.capacity() * size_of::<u32>())
             + allocated(self.slots.capacity() * size_of::<u32>())
             + allocated(self.sets.capacity() * size_of::<usize>())
-            + sets
     }
 }
 
@@ -285,6 +315,13 @@ impl Block {
 /// stores objects of a few MiB at most.
 fn short(length: usize) -> u32 {
     u32::try_from(length).expect("the texts of one block must be shorter than 4 GiB")
+}
+
+/// The shortest beginning of `text` that is after `below`, which must be before `text`.
+fn separator<'t>(below: &str, text: &'t str) -> &'t str {
+    let same = below.bytes().zip(text.bytes()).take_while(|(below, text)| below == text).count();
+    // The first character that differs belongs to the separator.
+    &text[..text.ceil_char_boundary(same + 1)]
 }
 
 impl Terms {
@@ -351,31 +388,32 @@ impl Terms {
     }
 
     /// Removes a value and returns its slots; `None` if no object has the value.
-    pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
+    pub(super) fn take(&mut self, text: &str, copies: &mut Copies) -> Option<Taken> {
+        let path = self.path();
         let (_, block) = self.blocks.get_prev(text)?;
         let index = block.find(text).ok()?;
         // Only now that the value is known to exist: this copies the block if a snapshot shares it.
         let (_, block) = self.blocks.get_prev_mut(text)?;
-        let block = Arc::make_mut(block);
+        let block = copies.make_mut_in(path, block);
         let taken = block.take_whole(index);
         self.len -= 1;
         if block.len() < FEWEST {
-            self.join(text);
+            self.join(text, copies);
         }
         Some(taken)
     }
 
     /// Inserts a new value with its slots.
-    pub(super) fn put(&mut self, text: &str, taken: Taken) {
+    pub(super) fn put(&mut self, text: &str, taken: Taken, copies: &mut Copies) {
         match taken {
             Taken::One(slot) => {
-                self.insert(text, slot);
+                self.insert(text, slot, copies);
             }
             Taken::Set(set) => {
                 // The slot 0 is a placeholder, which the set replaces.
-                self.insert(text, 0);
+                self.insert(text, 0, copies);
                 let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
-                let block = Arc::make_mut(block);
+                let block = copies.make_mut(block);
                 if let Ok(index) = block.find(text) {
                     block.slots[index] = IN_SETS + short(block.sets.len());
                     block.sets.reserve_exact(1);
@@ -386,51 +424,55 @@ impl Terms {
     }
 
     /// Adds a slot to a value; true when the value is new.
-    pub(super) fn insert(&mut self, text: &str, slot: u32) -> bool {
+    pub(super) fn insert(&mut self, text: &str, slot: u32, copies: &mut Copies) -> bool {
+        let path = self.path();
         if self.blocks.is_empty() {
             // The first block has the lowest bound, so that every text finds one.
             self.blocks.insert(Arc::from(""), Arc::default());
         }
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
-        let block = Arc::make_mut(block);
+        let block = copies.make_mut_in(path, block);
         let index = match block.find(text) {
             Ok(index) => {
-                block.add(index, slot);
+                block.add(index, slot, copies);
                 return false;
             }
             Err(index) => index,
         };
         block.insert(index, text, slot);
         self.len += 1;
-        if block.len() > MOST {
-            // Values that only increase, such as counters and times, fill their blocks. Other blocks are split in the
-            // middle.
-            let at = if index + 1 == block.len() { JOINED } else { MOST / 2 };
-            let upper = block.split_off(at);
+        if block.is_too_large() {
+            let upper = block.split_off(block.middle(index));
             block.shrink_to_fit();
-            self.blocks.insert(Arc::from(upper.text(0)), Arc::new(upper));
+            let bound = Arc::from(separator(block.text(block.len() - 1), upper.text(0)));
+            copies.add(path);
+            self.blocks.insert(bound, Arc::new(upper));
         }
         true
     }
 
     /// Removes a slot from a value, and the value if this was its last slot. Returns whether the value was removed.
-    pub(super) fn remove(&mut self, text: &str, slot: u32) -> bool {
-        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
+    pub(super) fn remove(&mut self, text: &str, slot: u32, copies: &mut Copies) -> bool {
+        let path = self.path();
+        let Some((_, block)) = self.blocks.get_prev(text) else { return false };
         let Ok(index) = block.find(text) else { return false };
-        let block = Arc::make_mut(block);
-        if block.remove_slot(index, slot) {
+        // Only now that the value is known to exist: this copies the block if a snapshot shares it.
+        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
+        let block = copies.make_mut_in(path, block);
+        if block.remove_slot(index, slot, copies) {
             return false;
         }
         block.remove(index);
         self.len -= 1;
         if block.len() < FEWEST {
-            self.join(text);
+            self.join(text, copies);
         }
         true
     }
 
     /// Joins the block of `text` with the previous one if both fit; removes an empty block.
-    fn join(&mut self, text: &str) {
+    fn join(&mut self, text: &str, copies: &mut Copies) {
+        let path = self.path();
         let Some((bound, block)) = self.blocks.get_prev(text).map(|(bound, block)| (bound.clone(), block.clone()))
         else {
             return;
@@ -443,14 +485,26 @@ impl Terms {
             return;
         }
         let before = self.blocks.range::<_, str>((Bound::Unbounded, Bound::Excluded(&*bound))).next_back();
-        let fits = |before: &Block| block.len() == 0 || before.len() + block.len() <= JOINED;
+        let fits = |before: &Block| {
+            let is_short = before.texts.len() + block.texts.len() <= JOINED_BYTES;
+            block.len() == 0 || (is_short && before.len() + block.len() <= JOINED)
+        };
         let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
             return;
         };
+        // The map may copy and join neighbours of the node that had the block.
+        copies.add(2 * path + shared_text(&bound));
         self.blocks.remove(&bound);
-        if let Some(previous) = self.blocks.get_mut(&before) {
-            Arc::make_mut(previous).append(&block);
+        if block.len() > 0
+            && let Some(previous) = self.blocks.get_mut(&before)
+        {
+            copies.make_mut_in(path, previous).append(&block);
         }
+    }
+
+    /// Memory of the nodes on the path to a block, in bytes.
+    fn path(&self) -> usize {
+        map_path::<Arc<str>, Arc<Block>>(self.blocks.len())
     }
 
     /// Memory in bytes.

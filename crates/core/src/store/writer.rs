@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::copies::Copies;
 use super::dictionary;
+use super::heap::{vector_leaf, vector_path};
 use super::history::{Change, HistoryLimits};
 use super::indexed::IndexLimits;
 use super::object::Object;
@@ -25,6 +27,8 @@ pub struct Store {
     /// A full list that is arriving; no snapshot of readers has any of it.
     pub(super) relist: Option<Relist>,
     limits: HistoryLimits,
+    /// What changes have released since the last [`Store::retire`].
+    copies: Copies,
 }
 
 /// The result of applying a record or a deletion.
@@ -42,12 +46,10 @@ const SAMPLES: usize = 1_000;
 /// Counts all memory of the store as released: of a dropped store, only the parts that readers reference remain.
 impl Drop for Store {
     fn drop(&mut self) {
-        self.current.pins.retire(self.current.held_bytes + self.current.history.held_bytes());
+        let bytes = self.current.held_bytes + self.current.history.held_bytes() + self.index_bytes();
+        self.current.pins.retire(bytes);
     }
 }
-
-/// Estimated bytes of an index that a change of one term copies: a node of its tree.
-const NODE: usize = 1 << 10;
 
 impl Store {
     /// An empty store.
@@ -64,13 +66,14 @@ impl Store {
             is_filled: false,
             relist: None,
             limits,
+            copies: Copies::default(),
         }
     }
 
     /// Sets how much of one object is indexed. The store must be empty.
     #[must_use]
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
-        Arc::make_mut(&mut self.current.postings).limits = limits;
+        self.copies.make_mut(&mut self.current.postings).limits = limits;
         self.packing.limits = limits;
         self
     }
@@ -79,7 +82,7 @@ impl Store {
     #[must_use]
     pub fn with_integers(mut self, mut fields: Vec<FieldIndex>) -> Store {
         fields.sort_unstable();
-        Arc::make_mut(&mut self.current.postings).integers = fields.into();
+        self.copies.make_mut(&mut self.current.postings).integers = fields.into();
         self
     }
 
@@ -187,9 +190,10 @@ impl Store {
         self.append_to_history(Change { version, before, after: Some(after), in_relist_gap: false });
     }
 
-    /// Appends a change to history.
+    /// Appends a change to history. Counts what history drops.
     pub(super) fn append_to_history(&mut self, change: Change) {
-        self.current.history.push(Arc::new(change), &self.limits);
+        let released = self.current.history.push(Arc::new(change), &self.limits);
+        self.retire(released);
     }
 
     /// Encodes a record as an object. Trains a dictionary afterwards when that is due.
@@ -218,29 +222,27 @@ impl Store {
             let Some(repacked) = self.packing.repack(object) else { return };
             self.current.held_bytes -= object.held_bytes() as u64;
             self.current.held_bytes += repacked.held_bytes() as u64;
+            self.copies.add(object.held_bytes() + vector_leaf::<Option<Object>>());
             self.current.objects.set(slot, Some(repacked));
         }
     }
 
-    /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and
-    /// `after` are the object's states; `None`: it does not exist. `is_other_shard`: the index of shards changed.
-    fn retire(&mut self, before: Option<&Object>, after: Option<&Object>, is_other_shard: bool) {
-        let terms = |object: Option<&Object>| {
-            object.map_or(0, |object| object.label_count() + object.fields().count() + object.owner_count())
-        };
-        let changed = match (before, after) {
-            (Some(before), Some(after)) if before.has_terms_of(after) => 0,
-            _ => terms(before) + terms(after),
-        };
-        let bytes = before.map_or(0, Object::held_bytes) + NODE * (1 + changed + usize::from(is_other_shard));
-        self.current.pins.retire(bytes as u64);
+    /// Counts memory that only readers of earlier states still have: `released`, and all copies since the last call.
+    /// The state before a change is not released until history drops it.
+    pub(super) fn retire(&mut self, released: u64) {
+        self.current.pins.retire(released + self.copies.take() as u64);
         self.current.retired = self.current.pins.retired();
+    }
+
+    /// Counts an object that was replaced or removed without an entry in history.
+    pub(super) fn retire_object(&mut self, object: Option<&Object>) {
+        self.retire(object.map_or(0, |object| object.held_bytes() as u64));
     }
 
     /// Stores an object in its slot `existing`, or in a free one if that is `None`. Returns the previous object; `None`
     /// for a new object.
     pub(super) fn put(&mut self, existing: Option<u32>, object: Object) -> Option<Object> {
-        let current = &mut self.current;
+        let Store { current, copies, .. } = self;
         let key = object.key();
         let slot = existing.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
             current.objects.push_back(None);
@@ -249,14 +251,15 @@ impl Store {
         });
         let previous = existing.and_then(|slot| current.objects.get(slot as usize)).and_then(Option::as_ref);
         let stored = current.objects.iter().map(Option::as_ref);
-        let is_other_shard = current.shards.change(slot, previous, Some(&object), stored);
+        current.shards.change(slot, previous, Some(&object), stored, copies);
+        copies.add(vector_path::<Option<Object>>(current.objects.len()));
         let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| existing.is_some());
         if existing.is_none() {
             let objects = &current.objects;
-            current.order.insert(key, slot, |slot| key_in(objects, slot));
-            Arc::make_mut(&mut current.occupied).insert(slot);
+            current.order.insert(key, slot, |slot| key_in(objects, slot), copies);
+            copies.make_mut(&mut current.occupied).insert(slot, copies);
         }
-        Arc::make_mut(&mut current.postings).index(slot, before.as_ref(), Some(&object));
+        copies.make_mut(&mut current.postings).index(slot, before.as_ref(), Some(&object), copies);
         current.json_bytes += object.length() as u64;
         current.lengths.add(object.length());
         current.held_bytes += object.held_bytes() as u64;
@@ -267,28 +270,29 @@ impl Store {
             current.lengths.remove(before.length());
             current.held_bytes -= before.held_bytes() as u64;
         }
-        self.retire(before.as_ref(), Some(&object), is_other_shard);
+        self.retire(0);
         before
     }
 
     /// Removes an object and returns it; `None` if the store does not have it. Does not write history.
     pub(super) fn take(&mut self, key: &str) -> Option<Object> {
-        let current = &mut self.current;
+        let Store { current, copies, .. } = self;
         let objects = &current.objects;
-        let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
+        let slot = current.order.remove(key, |slot| key_in(objects, slot), copies)?;
         let previous = objects.get(slot as usize).and_then(Option::as_ref);
-        let is_other_shard = current.shards.change(slot, previous, None, objects.iter().map(Option::as_ref));
+        current.shards.change(slot, previous, None, objects.iter().map(Option::as_ref), copies);
+        copies.add(vector_path::<Option<Object>>(objects.len()));
         let object = current.objects.set(slot as usize, None)?;
-        Arc::make_mut(&mut current.postings).index(slot, Some(&object), None);
+        copies.make_mut(&mut current.postings).index(slot, Some(&object), None, copies);
         current.json_bytes -= object.length() as u64;
         current.lengths.remove(object.length());
         current.held_bytes -= object.held_bytes() as u64;
         current.unselectable -= u64::from(object.has_unknown_values());
-        Arc::make_mut(&mut current.occupied).remove(slot);
+        copies.make_mut(&mut current.occupied).remove(slot, copies);
         if let Some(relist) = &mut self.relist {
             relist.forget(slot);
         }
-        self.retire(Some(&object), None, is_other_shard);
+        self.retire(0);
         self.free_slots.push(slot);
         Some(object)
     }

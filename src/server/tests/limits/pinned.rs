@@ -24,7 +24,8 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// Changes one object so often that more than the bound is dropped. A node of an index is a kilobyte.
+/// Changes one object so often that more than the bound is dropped. Each change counts at least one node of the objects
+/// and one of history, of half a kilobyte each.
 fn churn(fixture: &mut Fixture) {
     for _ in 0..MOST / 1024 {
         fixture.put_without_publishing("default", "churned", "blue");

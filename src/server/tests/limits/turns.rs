@@ -259,3 +259,36 @@ async fn what_requests_hold_between_turns_is_counted() {
     }
     assert!((4..20).contains(&waiting.len()), "{} watches wait", waiting.len());
 }
+
+#[tokio::test]
+async fn the_state_of_an_earlier_version_is_found_in_turns() {
+    let mut fixture =
+        with_limits(LimitSettings { unread_bytes: Bytes(16 << 20), seats: 1_000, ..LimitSettings::default() });
+    many(&mut fixture, 6_000);
+    let caller = user("a");
+    let path = format!("{ALL_SHIRTS}?resourceVersion=100&resourceVersionMatch=Exact&limit=1");
+    let mut list = Box::pin(get_in(&fixture, &caller, &path, "*/*"));
+    let mut turns = 0;
+    let response = loop {
+        match futures::poll!(&mut list) {
+            Poll::Pending => turns += 1,
+            Poll::Ready(response) => break response,
+        }
+        assert!(turns < 10_000, "it ends");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(response.status(), 200);
+    assert!(turns >= 30, "{turns} turns");
+    // What it holds meanwhile counts: 128 bytes for each change, rounded up to 1 MiB, of half of 16 MiB.
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let mut list = Box::pin(get_in(&fixture, &caller, &path, "*/*"));
+        match futures::poll!(&mut list) {
+            Poll::Pending => waiting.push(list),
+            Poll::Ready(refused) => break whole(refused).await,
+        }
+        assert!(waiting.len() < 100, "all of them wait");
+    };
+    assert_eq!(refused.json()["details"]["causes"][0]["reason"], "UnreadBytesLimit", "{}", refused.body);
+    assert!((4..=8).contains(&waiting.len()), "{} wait", waiting.len());
+}

@@ -190,3 +190,51 @@ fn large_sets_of_names_are_intersected() {
     assert_eq!(selection.fields.len(), 1);
     assert_eq!(selection.fields[0].operator.listed(), ["n079998", "n079999"]);
 }
+
+#[test]
+fn the_state_of_an_earlier_version_is_found_in_turns() {
+    const CHANGES: u64 = 20_000;
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[record("b/other", 1, &[], &[])], Version::new(1));
+    for number in 0..CHANGES {
+        store.apply(&record(&format!("a/{:05}", number * 7_919 % CHANGES), number + 2, &[], &[]));
+    }
+    // All objects are hidden, or all of them are replaced by earlier ones.
+    let past = store.snapshot();
+    for number in 0..CHANGES {
+        store.apply(&record(&format!("a/{number:05}"), past.version().number() + 1 + number, &[], &[]));
+    }
+    for (snapshot, version, namespace, least) in [
+        (&past, Version::new(1), None, 100),
+        (&past, Version::new(1), Some("a"), 100),
+        (&past, Version::new(1), Some("b"), 4),
+        (&store.snapshot(), past.version(), None, 100),
+    ] {
+        let what = format!("{version:?} in {namespace:?}");
+        let most = State::most_finding_bytes(snapshot, version);
+        let (mut state, mut count) = (None, 0);
+        let measured = measure(|| {
+            let mut work = Work::default();
+            let (found, turns) = yields(State::begin_at(snapshot.clone(), version, namespace, &mut work));
+            (state, count) = (found.ok(), turns);
+        });
+        assert!(count >= least, "{what}: it yields {count} times");
+        assert!(measured.bytes_max <= most, "{what}: {} of {most} bytes", measured.bytes_max);
+        let state = state.unwrap();
+        let expected = if version == past.version() { past.len() as u64 } else { 1 };
+        let (counted, count) = yields(async { state.count_in(None, &mut Work::default()).await });
+        if namespace.is_none() {
+            assert_eq!(counted, expected, "{what}");
+            assert!(count >= 2, "{what}: counting yields {count} times");
+            let selection = Selection::default();
+            let (listing, count) = yields_of_listing(&state, &selection);
+            assert_eq!(listing.count() as u64, expected, "{what}");
+            assert!(version == Version::new(1) || count >= 2, "{what}: listing yields {count} times");
+        }
+    }
+}
+
+/// A listing, and how often finding it yields.
+fn yields_of_listing(state: &State, selection: &Selection) -> (Listing, usize) {
+    yields(async { Listing::begin(state.clone(), selection, None, &mut Work::default()).await })
+}

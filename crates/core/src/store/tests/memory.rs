@@ -6,6 +6,7 @@ use allocation_counter::measure;
 
 use super::{record, record_of_many};
 use crate::model::{OwnerHashes, Record, Version, fnv1a};
+use crate::store::copies::Copies;
 use crate::store::{HistoryLimits, ShardIndex, Store};
 
 /// The memory of these objects by the allocator's count, and by the store's own.
@@ -116,7 +117,9 @@ fn an_index_of_shards_is_counted_and_takes_few_bytes() {
             built.insert(fnv1a(&format!("{number:x}-{number}")), number as u32);
         }
         // Some objects go, in the order in which they came.
-        (0..OBJECTS / 4).for_each(|number| built.remove(fnv1a(&format!("{number:x}-{number}")), number as u32));
+        (0..OBJECTS / 4).for_each(|number| {
+            built.remove(fnv1a(&format!("{number:x}-{number}")), number as u32, &mut Copies::default())
+        });
     });
     let (measured, counted) = (u64::try_from(measured.bytes_current).unwrap(), built.held_bytes() as u64);
     assert!(

@@ -312,8 +312,10 @@ proptest! {
             prop_assert_eq!(replayed, expected);
         }
         if let Some((version, then)) = past
-            && let Ok(rewind) = snapshot.rewind_to(version, "")
+            && let Ok(mut finding) = snapshot.rewind_to(version, "")
         {
+            while finding.advance().is_some() {}
+            let rewind = finding.finish();
             let hidden = |key: &str| snapshot.slot(key).is_some_and(|slot| rewind.hidden().contains(slot));
             let mut state: BTreeMap<String, u64> = listed.into_iter().filter(|(key, _)| !hidden(key)).collect();
             for object in rewind.before() {

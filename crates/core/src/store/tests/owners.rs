@@ -25,7 +25,12 @@ fn uid(number: usize) -> String {
 fn found(snapshot: &Snapshot, uid: &str) -> (Vec<String>, Vec<String>) {
     let key = |slot: u32| snapshot.object(slot).expect("an index has no free slot").key().to_owned();
     let owners = snapshot.postings().owners();
-    let mut indexed: Vec<String> = owners.candidates(fnv1a(uid)).map(key).collect();
+    let slots: Vec<u32> = owners.candidates(fnv1a(uid), 0).collect();
+    assert!(slots.is_sorted(), "{slots:?}");
+    for (place, slot) in slots.iter().enumerate() {
+        assert!(owners.candidates(fnv1a(uid), *slot).eq(slots[place..].iter().copied()), "from {slot} on");
+    }
+    let mut indexed: Vec<String> = slots.into_iter().map(key).collect();
     let mut unindexed: Vec<String> = owners.unindexed().to_bitmap().into_iter().map(key).collect();
     indexed.sort();
     unindexed.sort();

@@ -9,6 +9,7 @@ use proptest::prelude::{ProptestConfig, Strategy, any};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use roaring::RoaringBitmap;
 
+use crate::store::copies::Copies;
 use crate::store::order::Order;
 use crate::store::slots::SlotSet;
 use crate::store::terms::Terms;
@@ -39,9 +40,9 @@ proptest! {
             }
             for slot in touched(*is_run, *start, *count, 200_000) {
                 if *inserts {
-                    prop_assert_eq!(set.insert(slot), model.insert(slot));
+                    prop_assert_eq!(set.insert(slot, &mut Copies::default()), model.insert(slot));
                 } else {
-                    prop_assert_eq!(set.remove(slot), model.remove(&slot));
+                    prop_assert_eq!(set.remove(slot, &mut Copies::default()), model.remove(&slot));
                 }
             }
         }
@@ -77,8 +78,14 @@ proptest! {
         let mut terms = Terms::default();
         let mut model: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
         let mut kept = (terms.clone(), model.clone());
-        // Texts of different lengths, among them the empty one, and some values that many slots share.
-        let text = |number: u32| if number < 3 { "x".repeat(number as usize) } else { format!("{:x}-{}", number % 977, "y".repeat((number % 5) as usize)) };
+        // Texts of different lengths, among them the empty one, and some values that many slots share. Some are so long
+        // that few of them fill a block. The characters of some begin with the same byte.
+        let text = |number: u32| match number % 977 {
+            _ if number < 3 => "x".repeat(number as usize),
+            value if value % 50 == 0 => format!("{value:x}-{}", "y".repeat(6_000)),
+            value if value % 7 == 0 => format!("é{}", char::from_u32(0xe0 + value % 31).unwrap()),
+            value => format!("{value:x}-{}", "y".repeat((value % 5) as usize)),
+        };
         for (index, (inserts, is_run, start, count)) in waves.iter().enumerate() {
             if index == waves.len() / 2 {
                 kept = (terms.clone(), model.clone());
@@ -86,10 +93,10 @@ proptest! {
             for number in touched(*is_run, *start, *count, 1_500) {
                 let (text, slot) = (text(number), number * 31 % 2_000);
                 if *inserts {
-                    terms.insert(&text, slot);
+                    terms.insert(&text, slot, &mut Copies::default());
                     model.entry(text).or_default().insert(slot);
                 } else {
-                    terms.remove(&text, slot);
+                    terms.remove(&text, slot, &mut Copies::default());
                     if let Some(slots) = model.get_mut(&text) {
                         slots.remove(&slot);
                         if slots.is_empty() {
@@ -131,10 +138,10 @@ proptest! {
             for slot in touched(*is_run, *start, *count, 4_000) {
                 let key = key_of(slot);
                 if *inserts && !model.contains_key(key) {
-                    order.insert(key, slot, key_of);
+                    order.insert(key, slot, key_of, &mut Copies::default());
                     model.insert(key, slot);
                 } else if !*inserts {
-                    prop_assert_eq!(order.remove(key, key_of), model.remove(key));
+                    prop_assert_eq!(order.remove(key, key_of, &mut Copies::default()), model.remove(key));
                 }
             }
         }
