@@ -1,8 +1,9 @@
 //! Limits the number and the bytes of bodies in memory, shared between users.
 //!
-//! Only bodies that are read as a whole are counted: those of reviews, and of responses to forwarded writes. Other
-//! forwarded bodies are streamed. The body of a review counts until its response is created; bytes are counted as they
-//! arrive. [`crate::model::shares`] describes how much a user may hold.
+//! Only bodies that are read as a whole are counted: those of reviews, of deletions of collections that fieldcache
+//! selects, and of responses to forwarded writes. Other forwarded bodies are streamed. The body of a review counts until
+//! its response is created; bytes are counted as they arrive. [`crate::model::shares`] describes how much a user may
+//! hold.
 
 use std::sync::Arc;
 

@@ -42,6 +42,11 @@ impl Query {
         self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| &**value)
     }
 
+    /// All parameters, as key and value, in the order of the query string.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
     /// The value of a boolean parameter. False if it is missing, `0`, or `false` in any case; every other value is
     /// true, also the empty one.
     pub fn flag(&self, key: &str) -> bool {

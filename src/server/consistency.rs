@@ -66,13 +66,15 @@ impl ReadFrom {
     }
 }
 
-/// The consistency of this request. The first of these decides: its header [`CONSISTENCY_HEADER`], Strong if its View
-/// requires that, the default of the server.
+/// The consistency of this request. The first of these decides: Strong if it deletes what it selects, its header
+/// [`CONSISTENCY_HEADER`], Strong if its View requires that, the default of the server.
 ///
 /// # Errors
 /// 400 for a header with another value than Strong or Eventual.
 pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<ReadConsistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
+        // An older state could lack objects, or have objects that the selector no longer selects.
+        None | Some(b"Strong" | b"Eventual") if context.info.method == Method::DELETE => Ok(ReadConsistency::Strong),
         None if context.view.as_ref().is_some_and(|request| request.view.definition().is_strong) => {
             Ok(ReadConsistency::Strong)
         }

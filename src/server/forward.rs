@@ -56,12 +56,14 @@ pub(super) async fn answer(
         context.record.record_resource(context.info, context.headers, address, resource);
     }
     context.record.record_path(AnswerPath::Forwarded);
-    if address.is_some_and(|address| address.subresource.is_none()) && context.is_read() {
+    // The API server would delete objects that the request does not select.
+    let deletes_several =
+        context.info.method == Method::DELETE && address.is_some_and(|address| address.name.is_none());
+    if address.is_some_and(|address| address.subresource.is_none()) && (context.is_read() || deletes_several) {
         params::check_forwarded(&context.info.query)?;
     }
     if context.is_long {
-        let message = "the URL is too long: fieldcache can forward at most 65,534 bytes to the API server; shorten the selectors, or cache the resource";
-        return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
+        return Err(too_long());
     }
     let permit = server.forwarding.take(context.user, 1);
     let permit = permit.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.amount_of(context.user)))?;
@@ -117,8 +119,14 @@ pub(super) async fn answer(
     Ok(Response::from_parts(parts, body))
 }
 
+/// The error for a URL that cannot be forwarded.
+pub(super) fn too_long() -> ApiError {
+    let message = "the URL is too long: fieldcache can forward at most 65,534 bytes to the API server; shorten the selectors, or cache the resource";
+    ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned())
+}
+
 /// A body without bytes.
-fn empty() -> UpstreamBody {
+pub(super) fn empty() -> UpstreamBody {
     Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -154,7 +162,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of a request that are forwarded. Left out are headers about the client's identity or address, about the
 /// length of the body, and of a WebSocket handshake.
-fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
+pub(super) fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     let is_left_out = |name: &HeaderName| {
         let text = name.as_str();
         [AUTHORIZATION, COOKIE, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, ORIGIN, REFERER].contains(name)
@@ -170,7 +178,7 @@ fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of a response that are returned to the client. Headers that are rules for the address of the API server,
 /// such as CORS, are left out.
-fn returned_headers(headers: HeaderMap) -> HeaderMap {
+pub(super) fn returned_headers(headers: HeaderMap) -> HeaderMap {
     let mut returned = end_to_end(&headers);
     let left_out: Vec<HeaderName> = returned
         .keys()

@@ -7,6 +7,7 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use http::Response;
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ use super::clock::Clock;
 use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
 use super::explain;
-use super::list_page::{FoundPage, PageObjects, take_page};
+use super::list_page::{FoundPage, KEPT_PAGE, PageObjects, take_page};
 use super::no_response::NoResponse;
 use super::read::{self, WaitingMemory};
 use super::response::streamed;
@@ -65,18 +66,48 @@ pub(super) async fn answer(
     address: &ResourcePath,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, NoResponse> {
-    answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
+    answer_after(server, context, address, resource, None).await
 }
 
-/// Responds with a list. `whole` is the resource with all parts of its objects; the client can request only some parts
-/// in the Accept header (`drop`, `keep`). `offered` states whether protobuf can be negotiated. If an object has no
-/// protobuf form, this function calls itself with an offer without protobuf.
+/// A step between the selection of the objects of a list and its response. The list then has at most [`Self::most`]
+/// objects, which stay as they were selected, whatever the step does.
+pub(super) trait ListStep: Send + Sync {
+    /// The maximum number of objects.
+    fn most(&self) -> usize;
+
+    /// Runs the step. `names`: the names of the objects of the list, in its order. `further`: the number of objects that
+    /// the request selects beyond the maximum. The result replaces the response of the list, unless it is `None`.
+    ///
+    /// # Errors
+    /// Those of the step. They replace the response too.
+    fn run(&self, names: Vec<String>, further: u64) -> BoxFuture<'_, Result<Option<Response<Body>>, ApiError>>;
+}
+
+/// Responds with a list like [`answer`], after a step with its objects. Everything that the client can get wrong is
+/// checked before the step.
+///
+/// # Errors
+/// Those of [`answer`] and of the step.
+pub(super) async fn answer_after(
+    server: &ServerState,
+    context: &RequestContext<'_>,
+    address: &ResourcePath,
+    resource: &Arc<Resource>,
+    step: Option<&dyn ListStep>,
+) -> Result<Response<Body>, NoResponse> {
+    answer_in(server, context, address, resource, (protobuf::offered(&server.catalog(context), resource), step)).await
+}
+
+/// Responds with a list, after `step` if there is one. `whole` is the resource with all parts of its objects; the client
+/// can request only some parts in the Accept header (`drop`, `keep`). `offered` states whether protobuf can be
+/// negotiated. If an object has no protobuf form, this function calls itself with an offer without protobuf. This comes
+/// before the step.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     whole: &Arc<Resource>,
-    offered: Protobuf,
+    (offered, step): (Protobuf, Option<&dyn ListStep>),
 ) -> Result<Response<Body>, NoResponse> {
     if whole.origin == ResourceOrigin::BuiltIn {
         check_route_accept(context.headers, &LISTS)?;
@@ -88,6 +119,11 @@ async fn answer_in(
     // Only a fieldcache understands `keep`.
     if !agreed.parts.kept.is_empty() {
         request = request.not_forwarded();
+    }
+    // The client's own limit, which does not reject the request.
+    let own_limit = request.wanted.limit;
+    if let Some(step) = step {
+        request = request.kept_up_to(step.most());
     }
     let request = Arc::new(request);
     let selection = &request.selection;
@@ -161,6 +197,8 @@ async fn answer_in(
             Format::Yaml => yaml::most_held(longest),
             Format::Protobuf => protobuf::MOST_HELD,
         };
+    let names = step.map(|_| page.objects.names());
+    let further = page.meta.remaining.filter(|_| own_limit != request.wanted.limit).unwrap_or(0);
     // The response counts when it begins. A list that needs a long turn counts before, because otherwise lists that are
     // rejected then would use up the long turns of other users.
     let waiting_share =
@@ -183,7 +221,7 @@ async fn answer_in(
             None => {
                 // Releases what this attempt counts for the user, because the next attempt counts it again.
                 drop((permit, selection_share, request));
-                return Box::pin(answer_in(server, context, address, whole, offered.without())).await;
+                return Box::pin(answer_in(server, context, address, whole, (offered.without(), step))).await;
             }
         }
     } else {
@@ -193,9 +231,18 @@ async fn answer_in(
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, page_bytes).await;
             long_turn.map_err(ApiError::Limited)?;
         }
+        // The pieces hold the state, and release it if it is revoked.
         let snapshot = state.snapshot();
-        pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
+        let made =
+            pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
+        drop(state);
+        made
     };
+    if let Some((step, names)) = step.zip(names)
+        && let Some(response) = step.run(names, further).await?
+    {
+        return Ok(response);
+    }
     // `streamed` makes the first pieces, so the memory of the response is counted for them too. A long first object
     // needs a long turn (`flow_control::long_work`).
     let first_length = table.as_ref().map_or(first_length, |columns| columns.work().bytes(first_length));
@@ -293,6 +340,8 @@ pub(super) struct ListRequest {
     pub(super) wanted: WantedPage,
     /// The order of the objects; `None`: by their keys.
     pub(super) sorting: Option<Arc<Sorting>>,
+    /// Pages of up to this many objects are kept in memory; see [`KEPT_PAGE`].
+    pub(super) most_kept: usize,
     pub(super) resource: Arc<Resource>,
 }
 
@@ -316,6 +365,7 @@ impl ListRequest {
             can_be_forwarded: is_upstream && context.view.is_none() && sorting.is_none(),
             wanted,
             sorting: sorting.map(Arc::new),
+            most_kept: KEPT_PAGE,
             resource: resource.clone(),
         })
     }
@@ -324,6 +374,12 @@ impl ListRequest {
     #[must_use]
     pub(super) fn not_forwarded(self) -> ListRequest {
         ListRequest { can_be_forwarded: false, ..self }
+    }
+
+    /// The same request for a page of at most `most` objects, which are kept in memory.
+    fn kept_up_to(self, most: usize) -> ListRequest {
+        let limit = self.wanted.limit.map_or(most, |limit| limit.min(most));
+        ListRequest { wanted: WantedPage { limit: Some(limit), ..self.wanted }, most_kept: most, ..self }
     }
 
     /// The selected objects: those that the request selects, and its View shows.

@@ -17,7 +17,7 @@ use crate::wire::encode::ListMeta;
 
 /// Pages of up to this many objects are kept in memory, as handles of the objects, while they are sent. Larger pages
 /// are read twice: first to find their length and last object, then to write them.
-const KEPT_PAGE: usize = 1024;
+pub(super) const KEPT_PAGE: usize = 1024;
 
 /// The minimum length, in bytes, that is assumed for the longest object of a list: rendering takes that much memory
 /// even for short objects.
@@ -111,6 +111,15 @@ impl Iterator for PageObjects {
 }
 
 impl PageObjects {
+    /// The names of all objects, if they are kept. Otherwise the page is not for a [`ListStep`](super::list::ListStep),
+    /// and has none.
+    pub(super) fn names(&self) -> Vec<String> {
+        match self {
+            PageObjects::Kept(objects) => objects.as_slice().iter().map(|object| object.name().to_owned()).collect(),
+            PageObjects::Walked { .. } | PageObjects::Sorted { .. } => Vec::new(),
+        }
+    }
+
     /// The length in bytes of the first object; 0 if there is none.
     pub(super) fn first_length(&mut self) -> usize {
         let first = match self {
@@ -157,11 +166,14 @@ impl FoundPage {
         };
         // Finds the length and the last object of the page, and keeps its objects if they are few enough.
         let mut scout = Listing::begin(state.clone(), selection, start, &mut work).await;
-        let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
+        let mut kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().cloned();
         let mut bytes: u64 = kept.iter().map(&length).sum();
         for object in scout.by_ref().take(limit - kept.len()) {
             bytes += length(&object);
+            if limit <= request.most_kept {
+                kept.push(object.clone());
+            }
             last = Some(object);
             work.spend(STEPS_OF_OBJECT).await;
         }
@@ -174,7 +186,7 @@ impl FoundPage {
             // A second listing may be found now, so that the first one is no longer held.
             None => drop(scout),
         }
-        let (objects, held_bytes) = if limit <= KEPT_PAGE {
+        let (objects, held_bytes) = if limit <= request.most_kept {
             let held_bytes = (kept.capacity() * size_of::<Object>()) as u64;
             (PageObjects::Kept(kept.into_iter()), held_bytes)
         } else {

@@ -11,7 +11,7 @@
 //! | checks | [`guards`] rejects requests of web pages at a local server, `methods` rejects writes, `authorize` authenticates and authorizes through [`crate::access`] |
 //! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `facets` counts the objects of a list, and `sorting` reads its order. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both. `dependents`, over [`crate::dependents`] |
 //! | watches over WebSocket | `websocket` makes the handshake, and converts the response of a watch |
-//! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
+//! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes`. `delete_collection` deletes what selectors of fieldcache select |
 //! | responses | `response` makes one of a document |
 //! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it. `explain` reports how a selection was planned, and `disclosure` decides what may be reported about objects that the caller cannot see |
 //!
@@ -31,6 +31,7 @@ mod builtin_group_documents;
 pub mod clock;
 pub mod consistency;
 mod context;
+mod delete_collection;
 mod dependents;
 mod disclosure;
 pub mod discovery;

@@ -28,8 +28,8 @@ use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::{FoundView, ViewRequest};
 use super::{
-    authorize, dependents, facets, forward, forward_policy, get, guards, health, list, non_resource, openapi,
-    placement_review, read, self_review, view_request, watch, websocket,
+    authorize, delete_collection, dependents, facets, forward, forward_policy, get, guards, health, list, non_resource,
+    openapi, placement_review, read, self_review, view_request, watch, websocket,
 };
 use crate::access::AuthorizedRequest;
 use crate::access::authentication::{LocalAuthentication, Peer};
@@ -497,7 +497,7 @@ impl Server {
     /// request cannot be needed.
     ///
     /// # Errors
-    /// 403 for impersonation, and those of [`forward::answer`].
+    /// 403 for impersonation, and those of [`forward::answer`] and [`delete_collection::answer`].
     async fn forward(
         &self,
         context: &RequestContext<'_>,
@@ -511,6 +511,10 @@ impl Server {
         let catalog = self.state.registry.catalog();
         if !self.state.pass_through().forwards(context, &catalog)? {
             return Ok(None);
+        }
+        if let Some(collection) = delete_collection::selected_here(context, &catalog) {
+            let deleting = delete_collection::answer(&self.state, upstream, context, &collection, (uri, body));
+            return Box::pin(deleting).await.map(Some);
         }
         let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
         if !(is_read_of_discovery(context) && forwarded.status().is_success()) {

@@ -117,6 +117,28 @@ impl<'a> Write<'a> {
             },
             (None, _) => request_version(upstream, self.address).await,
         };
+        self.note(&resources, version, headers);
+        (body, place)
+    }
+
+    /// Like [`Write::record_version`] for a write of several requests, whose responses are not inspected. `headers` are
+    /// those of the response to the client.
+    pub(super) async fn record_current_version(
+        &self,
+        server: &ServerState,
+        upstream: &dyn Upstream,
+        headers: &mut HeaderMap,
+    ) {
+        let resources = resources_showing(&server.registry, self.address);
+        if !resources.is_empty() {
+            let version = request_version(upstream, self.address).await;
+            self.note(&resources, version, headers);
+        }
+    }
+
+    /// Records the version from which on the write is visible in the stores of these resources. Without a version, adds
+    /// a Warning header.
+    fn note(&self, resources: &[Arc<Resource>], version: Result<Version, String>, headers: &mut HeaderMap) {
         match version {
             Ok(version) => resources.iter().for_each(|resource| resource.state.note_write(version)),
             Err(why) => {
@@ -124,7 +146,6 @@ impl<'a> Write<'a> {
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
             }
         }
-        (body, place)
     }
 
     /// The version in the response. `None` if there is none, or if this write may have removed the object: the removal

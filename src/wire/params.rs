@@ -16,7 +16,7 @@ use crate::model::quote;
 
 /// The maximum number of requirements of a label selector, and of terms of a field selector. The work of a list or an
 /// event is proportional to it. The number of values of a requirement is not limited.
-const MOST_REQUIREMENTS: usize = 1024;
+pub const MOST_REQUIREMENTS: usize = 1024;
 
 /// The value of the integer parameter `key`; `None` if it is missing.
 ///
@@ -82,8 +82,8 @@ pub fn check_no_cel(query: &Query) -> Result<(), ApiError> {
 /// The query parameters that only fieldcache has. An API server would ignore them.
 const OWN: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
-/// Checks that a read that is forwarded to the API server has none of the parameters in `OWN`. The API server would
-/// ignore them, and return other objects.
+/// Checks that a request which is forwarded to the API server has none of the parameters in `OWN`: a read, or the
+/// deletion of a collection. The API server would ignore them, and return or delete other objects.
 ///
 /// # Errors
 /// 400 that names the parameter.
@@ -91,10 +91,13 @@ pub fn check_forwarded(query: &Query) -> Result<(), ApiError> {
     match OWN.iter().find(|parameter| query.get(parameter).is_some()) {
         None => Ok(()),
         Some(parameter) => {
-            let supported = if *parameter == "celSelector" { "lists and watches" } else { "lists" };
+            let supported = match *parameter {
+                "celSelector" => "lists, watches and deletions of collections that fieldcache selects from its store",
+                _ => "lists that fieldcache answers from its store",
+            };
             Err(ApiError::BadRequest(format!(
-                "the query parameter {parameter} is only supported in {supported} that fieldcache answers from its \
-                 store, but this request is forwarded to the API server: remove it"
+                "the query parameter {parameter} is only supported in {supported}, but this request is forwarded to the \
+                 API server: remove it"
             )))
         }
     }

@@ -16,6 +16,7 @@ mod compression;
 mod conformance;
 mod corpus;
 mod coverage;
+mod delete_collection;
 mod facets;
 mod faults;
 mod freshness;

@@ -8,6 +8,7 @@ mod audited;
 mod body;
 mod cel;
 mod compressed_watch;
+mod delete_collection;
 mod dependents;
 mod disclosure;
 mod discovery;

@@ -31,9 +31,9 @@ type Header = (&'static str, &'static str);
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     /// Method, path and query.
-    line: String,
-    headers: HeaderMap,
-    body: Bytes,
+    pub(super) line: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
 type Answering = dyn Fn(&Seen) -> Result<Response<UpstreamBody>, String> + Send + Sync;
@@ -43,7 +43,7 @@ pub(super) struct Behind {
     answering: Box<Answering>,
     seen: Mutex<Vec<Seen>>,
     takes: Duration,
-    given_up: Arc<AtomicUsize>,
+    pub(super) given_up: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Behind {
@@ -95,7 +95,7 @@ impl Behind {
         Behind::slow(Duration::ZERO, answering)
     }
 
-    fn slow(
+    pub(super) fn slow(
         takes: Duration,
         answering: impl Fn(&Seen) -> Result<Response<UpstreamBody>, String> + Send + Sync + 'static,
     ) -> Arc<Behind> {
@@ -111,6 +111,10 @@ impl Behind {
         self.seen.lock().unwrap().iter().map(|seen| seen.line.clone()).collect()
     }
 
+    pub(super) fn all(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
     pub(super) fn last(&self) -> Seen {
         self.seen.lock().unwrap().last().unwrap().clone()
     }
@@ -121,7 +125,13 @@ pub(super) fn before(behind: &Arc<Behind>, pass_through: PassThrough) -> Fixture
     Fixture::with(settings, HistoryLimits::default())
 }
 
-async fn send_with_body(fixture: &Fixture, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(super) async fn send_with_body(
+    fixture: &Fixture,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
     let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
     for (name, value) in headers {
         request = request.header(*name, *value);
