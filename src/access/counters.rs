@@ -70,7 +70,7 @@ impl AuthenticationMethod {
         AuthenticationMethod::None,
     ];
 
-    /// Its value of a metric label.
+    /// The value of the metric label for this result.
     pub fn as_str(self) -> &'static str {
         match self {
             AuthenticationMethod::FrontProxy => "front-proxy",
@@ -86,7 +86,7 @@ impl AttemptResult {
     pub const ALL: [AttemptResult; 4] =
         [AttemptResult::Success, AttemptResult::Failure, AttemptResult::Error, AttemptResult::Limited];
 
-    /// Its value of a metric label.
+    /// The value of the metric label for it.
     pub fn as_str(self) -> &'static str {
         match self {
             AttemptResult::Success => "success",
@@ -101,7 +101,7 @@ impl DecisionResult {
     /// All of them, in the order of the counters.
     pub const ALL: [DecisionResult; 3] = [DecisionResult::Allowed, DecisionResult::Denied, DecisionResult::Error];
 
-    /// Its value of a metric label, as in kube-apiserver.
+    /// The value of the metric label for it, as in kube-apiserver.
     pub fn as_str(self) -> &'static str {
         match self {
             DecisionResult::Allowed => "allowed",
@@ -115,7 +115,7 @@ impl ReviewKind {
     /// Both, in the order of the counters.
     pub const ALL: [ReviewKind; 2] = [ReviewKind::Token, ReviewKind::SubjectAccess];
 
-    /// Its value of a metric label.
+    /// The value of the metric label for it.
     pub fn as_str(self) -> &'static str {
         match self {
             ReviewKind::Token => "TokenReview",
@@ -128,7 +128,7 @@ impl CacheResult {
     /// All of them, in the order of the counters.
     pub const ALL: [CacheResult; 3] = [CacheResult::Hit, CacheResult::Shared, CacheResult::Miss];
 
-    /// Its value of a metric label.
+    /// The value of the metric label for it.
     pub fn as_str(self) -> &'static str {
         match self {
             CacheResult::Hit => "hit",

@@ -216,7 +216,10 @@ impl Log {
         let (done, finished) = oneshot::channel();
         let all = async { self.queue.send(AuditMessage::Finish(done)).await.is_ok() && finished.await.is_ok() };
         if !matches!(timeout(FINISH_WAIT, all).await, Ok(true)) {
-            tracing::error!("the last events of the audit log could not be written");
+            tracing::error!(
+                seconds = FINISH_WAIT.as_secs(),
+                "the last events of the audit log were not written in time: check whether --audit-log-path can be written"
+            );
         }
     }
 

@@ -141,7 +141,8 @@ pub struct SelectableField {
     /// The path of the value in an object.
     #[schemars(length(max = 1024))]
     pub json_path: String,
-    /// The type of the value: string, boolean or integer. Selectors compare the value as text.
+    /// The type of the value: string, boolean or integer. The operators >, >=, < and <= need the type integer and compare
+    /// numbers. All others compare the value as text.
     #[serde(rename = "type")]
     #[schemars(length(max = 63))]
     pub kind: String,

@@ -310,10 +310,12 @@ pub struct ViewStatus {
     ///
     /// Ready: the View is served at its endpoint.
     ///
-    /// Pruned: what the View leaves out in addition to the paths of prune and keep. Only with prune or keep.
+    /// Pruned: which copies of the left-out data the View leaves out as well, such as managedFields and annotations, and
+    /// where copies can remain. Only with prune or keep.
     ///
-    /// ConsumerNamespaced, with the status False: the View selects by a name of the caller without the namespace of
-    /// that name. Only with authorization View.
+    /// ConsumerNamespaced, only as False and only with authorization View: spec.consumer.fields uses PodName or
+    /// ServiceAccountName without Namespace. A user who may create Pods or ServiceAccounts in another namespace can then
+    /// choose the name, and so what the View shows. Add a field with the value Namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,

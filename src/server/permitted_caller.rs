@@ -553,10 +553,13 @@ impl Reviews {
         self.place = None;
     }
 
-    /// The namespaces in which the caller has the permission, sorted.
+    /// The namespaces in which the caller has the permission, sorted. None if there are too many candidates: they are not
+    /// reviewed any more, and [`Reviews::result`] returns the error.
     fn names(&self) -> Vec<String> {
-        // Too many are not reviewed any more.
-        let permitted = self.candidates.iter().filter(|(_, candidate)| candidate.is_permitted() && !self.are_too_many);
+        if self.are_too_many {
+            return Vec::new();
+        }
+        let permitted = self.candidates.iter().filter(|(_, candidate)| candidate.is_permitted());
         permitted.map(|(namespace, _)| namespace.clone()).collect()
     }
 

@@ -322,8 +322,9 @@ pub(super) fn negative_namespace_selectors(incoming: &Incoming, options: &Option
     found
         .map(|path| {
             format!(
-                "spec.{path}.namespaceSelector only excludes: kube-scheduler 1.34 to 1.36 wrongly covers the excluded \
-                 namespaces too (kubernetes/kubernetes#141526)"
+                "spec.{path}.namespaceSelector has only NotIn and DoesNotExist: kube-scheduler 1.34 to 1.36 also counts \
+                 Pods of the namespaces that it excludes (kubernetes/kubernetes#141526). This result does not, so the \
+                 scheduler can decide differently. Add a requirement with In or Exists, or a label to matchLabels"
             )
         })
         .collect()

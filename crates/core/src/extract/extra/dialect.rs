@@ -77,7 +77,9 @@ const DESCENDANTS: &str = "descendants (..) are not supported; write the whole p
 /// A step to the element at this index of a list; an error if the index is negative.
 fn element_step(place: i64) -> Result<PathStep, String> {
     let place = usize::try_from(place);
-    place.map(PathStep::Element).map_err(|_| "negative list indexes are not supported".to_owned())
+    place
+        .map(PathStep::Element)
+        .map_err(|_| "negative list indexes are not supported: count from the start of the list, or use [*]".to_owned())
 }
 
 /// The steps of the path `text`, if there are any. Otherwise, or if `steps` is a reason, an error that quotes the path.
