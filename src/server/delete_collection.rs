@@ -50,7 +50,6 @@ use super::response::document;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::{forward, guards, list, read};
 use crate::flow_control::bodies::BodyPlace;
-use crate::flow_control::unread;
 use crate::json::tree;
 use crate::model::Scope;
 use crate::model::percent::percent_encode;
@@ -336,8 +335,7 @@ impl Deletion<'_> {
             )));
         }
         let bytes: usize = names.iter().map(|name| size_of::<String>() + name.len()).sum();
-        let share = (bytes > unread::SMALL).then(|| self.server.limits.unread().admit(self.context.user, bytes as u64));
-        let _share = share.transpose().map_err(ApiError::Limited)?;
+        let _share = self.server.waiting_memory(self.context.user, bytes as u64).admit()?;
         let total = names.len();
         let mut deletions = stream::iter(names).map(|name| self.delete(name)).buffer_unordered(AT_ONCE);
         while let Some(deleted) = deletions.next().await {

@@ -19,7 +19,7 @@ use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
 use super::context::RequestContext;
-use super::read::{self, WaitingMemory};
+use super::read;
 use super::state::ServerState;
 use crate::query::{Explanation, PlanStep, Selection, State, StepEstimate};
 use crate::registry::Resource;
@@ -51,8 +51,7 @@ pub(super) async fn wanted_explanation(
         return Ok(None);
     }
     let bytes = state.most_selecting_bytes(selection);
-    let waiting = WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
-    let _share = waiting.admit()?;
+    let _share = server.waiting_memory(context.user, bytes).admit()?;
     let (fields, mut work) = (resource.extractor.fields(), read::work());
     let explanation = match context.may_list_all(&resource.gvr).await {
         true => Explanation::new(selection, state, fields, &mut work).await,

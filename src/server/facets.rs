@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::context::RequestContext;
 use super::list::{self, ListRequest, state_to_show};
 use super::no_response::NoResponse;
-use super::read::WaitingMemory;
 use super::response::document;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
@@ -72,14 +71,13 @@ async fn counted(
         options.labels.iter().map(|label| field(resource, label)).collect::<Result<_, ApiError>>()?;
     // The memory of the selection counts towards the limit of the user until the function returns.
     let selection_bytes = request.selection().held_bytes() as u64;
-    let unread = server.limits.unread();
-    let _selection_share = WaitingMemory { unread, user: context.user, bytes: selection_bytes }.admit()?;
+    let _selection_share = server.waiting_memory(context.user, selection_bytes).admit()?;
     let consistency = consistency::consistency(server, context)?;
     let (state, from) = state_to_show(server, context, &request, consistency).await?;
     let begun = Instant::now();
     context.record.record_access(request.selection().access());
     let set_bytes = state.most_selecting_bytes(request.selection());
-    let waiting = |bytes| WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
+    let waiting = |bytes| server.waiting_memory(context.user, bytes);
     // Finds the selected objects, and the memory that counting their values will take.
     let (snapshot, selecting_request) = (state.snapshot().clone(), request.clone());
     let counted_fields = fields.clone();

@@ -136,9 +136,10 @@ async fn answer_in(
             // it, and the newest object is read in it. If the store is not ready then, or has begun a new epoch, its
             // state must be chosen again.
             let epoch = snapshot.epoch();
-            // Rejects the request before it uses up a long turn, if its response could not be sent.
-            let waiting_share = server.limits.unread().admit(context.user, stored.length() as u64);
-            let _waiting_share = waiting_share.map_err(ApiError::Limited)?;
+            // Rejects the request before it uses up a long turn, if its response could not be sent. Rounded, because a
+            // View may prune the object: see `Body::most_held_bytes`.
+            let response_bytes = stored.length().next_power_of_two() as u64;
+            let _response_share = server.waiting_memory(context.user, response_bytes).admit()?;
             drop((stored, snapshot));
             let long_turn = server.limits.seats().wait_for_long_turn(context.user, length).await;
             long_turn.map_err(ApiError::Limited)?;

@@ -23,7 +23,7 @@ use super::context::RequestContext;
 use super::explain;
 use super::list_page::{FoundPage, KEPT_PAGE, PageObjects, take_page};
 use super::no_response::NoResponse;
-use super::read::{self, WaitingMemory};
+use super::read;
 use super::response::streamed;
 use super::settings::ReadConsistency;
 use super::sorting::Sorting;
@@ -129,9 +129,7 @@ async fn answer_in(
     let selection = &request.selection;
     // The selection is in memory while the list waits: for the store, a turn, or a permit. So it counts for the user.
     let selection_bytes = selection.held_bytes() as u64;
-    let selection_share =
-        (selection_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, selection_bytes));
-    let selection_share = selection_share.transpose().map_err(ApiError::Limited)?;
+    let selection_share = server.waiting_memory(context.user, selection_bytes).admit()?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = state_to_show(server, context, &request, consistency).await?;
     // As in kube-apiserver, objects are converted last. Any other error takes precedence over a wrong representation.
@@ -167,9 +165,7 @@ async fn answer_in(
         });
     }
     // Until the response counts its memory, that of the page counts.
-    let page_share =
-        (page.held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, page.held_bytes));
-    let _page_share = page_share.transpose().map_err(ApiError::Limited)?;
+    let _page_share = server.waiting_memory(context.user, page.held_bytes).admit()?;
     let took = begun.elapsed();
     read::check_namespaces(resource, state.version())?;
     let cel_warning = read::check_cel(selection.cel.as_deref())?;
@@ -200,10 +196,9 @@ async fn answer_in(
     let names = step.map(|_| page.objects.names());
     let further = page.meta.remaining.filter(|_| own_limit != request.wanted.limit).unwrap_or(0);
     // The response counts when it begins. A list that needs a long turn counts before, because otherwise lists that are
-    // rejected then would use up the long turns of other users.
-    let waiting_share =
-        (first_length > LONG).then(|| server.limits.unread().admit(context.user, unread::STREAMED + held_bytes));
-    let _waiting_share = waiting_share.transpose().map_err(ApiError::Limited)?;
+    // rejected then would use up the long turns of other users. The memory of the page is counted already.
+    let response_bytes = if first_length > LONG { unread::STREAMED + held_bytes - page_held_bytes } else { 0 };
+    let _response_share = server.waiting_memory(context.user, response_bytes).admit()?;
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);
         // In a box, so that lists in other formats hold no memory for this future.
@@ -488,7 +483,7 @@ impl WantedPage {
             return Err(self.expired());
         }
         let bytes = State::most_finding_bytes(&snapshot, version);
-        let waiting = WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
+        let waiting = server.waiting_memory(context.user, bytes);
         let (of_snapshot, namespace) = (snapshot.clone(), selection.namespace.clone());
         let finding =
             async move { State::begin_at(of_snapshot, version, namespace.as_deref(), &mut read::work()).await };

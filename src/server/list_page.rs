@@ -9,7 +9,7 @@ use crate::store::Object;
 
 use super::context::RequestContext;
 use super::list::{INDENTED, ListRequest};
-use super::read::{self, WaitingMemory};
+use super::read;
 use super::sorting::{FoundObjects, SortedPage, Sorting};
 use super::state::ServerState;
 use crate::wire::api_error::ApiError;
@@ -38,7 +38,7 @@ pub(super) async fn take_page(
     request: &Arc<ListRequest>,
     state: State,
 ) -> Result<(State, FoundPage), ApiError> {
-    let waiting = |bytes| WaitingMemory { unread: server.limits.unread(), user: context.user, bytes };
+    let waiting = |bytes| server.waiting_memory(context.user, bytes);
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     let Some(sorting) = request.sorting.clone() else {
         let waiting = waiting(state.most_listing_bytes(&request.selection));

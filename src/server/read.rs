@@ -295,7 +295,8 @@ impl WaitingMemory<'_> {
 /// of a user can wait at the same time.
 ///
 /// # Errors
-/// 429 if the work has to wait, and the requests of the user hold the maximum. 410 if the snapshot was revoked meanwhile, because readers retained too much memory (`store::pins`).
+/// 429 if the work has to wait, and the requests of the user hold the maximum. 410 if the snapshot was revoked meanwhile,
+/// because readers retained too much memory (`store::pins`).
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
     waiting: WaitingMemory<'_>,

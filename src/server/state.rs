@@ -10,6 +10,7 @@ use super::documents;
 use super::pass_through::PassThrough;
 use super::permitted_callers::PermittedCallers;
 use super::placement_review::reviews::Reviews;
+use super::read::WaitingMemory;
 use super::settings::Settings;
 use crate::fair_semaphore::FairSemaphore;
 use crate::flow_control::Limits;
@@ -67,6 +68,11 @@ impl ServerState {
             making_documents: Arc::new(FairSemaphore::of_places(documents::MOST_AT_ONCE, 0)),
             columns: SharedColumns::default(),
         }
+    }
+
+    /// Memory of this many bytes that the work of a request of `user` holds.
+    pub(super) fn waiting_memory<'a>(&'a self, user: &'a User, bytes: u64) -> WaitingMemory<'a> {
+        WaitingMemory { unread: self.limits.unread(), user, bytes }
     }
 
     /// The API server to which requests are forwarded; `None` if none are.
