@@ -99,10 +99,8 @@ impl BindingSubjects {
     /// caller the same role before and after it: someone who may write a RoleBinding could otherwise cause reviews for
     /// all of its subjects, as often as it changes.
     pub fn are_affected_by(&self, change: &Change) -> bool {
-        let role = |binding: &'_ Option<Object>| {
-            binding.as_ref().and_then(|binding| self.granted_by(binding)).map(str::to_owned)
-        };
-        role(&change.before) != role(&change.after)
+        let before = change.before.as_ref().and_then(|binding| self.granted_by(binding));
+        before != change.after.as_ref().and_then(|binding| self.granted_by(binding))
     }
 
     /// Searches all namespaces, in order.

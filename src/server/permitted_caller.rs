@@ -12,7 +12,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -99,7 +98,6 @@ pub(super) struct PermittedCaller {
     reviews: Mutex<Reviews>,
     /// The longest time between two reviews of a candidate.
     longest_wait: Duration,
-    held_bytes: AtomicUsize,
     /// The bytes of this caller, as part of those of all callers. `None` if its tenant has taken its share.
     share: Mutex<Option<UserShare>>,
     /// The bytes of all callers.
@@ -246,7 +244,6 @@ impl PermittedCaller {
             finding: sync::Mutex::default(),
             reviews: Mutex::new(reviews),
             longest_wait: LONGEST_WAIT.mul_f64(1.0 - sooner),
-            held_bytes: AtomicUsize::new(0),
             share: Mutex::default(),
             memory,
         };
@@ -261,7 +258,8 @@ impl PermittedCaller {
 
     /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes.load(Ordering::Relaxed)
+        let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share.as_ref().map_or(0, |share| usize::try_from(share.amount()).unwrap_or(usize::MAX))
     }
 
     /// Follows the permission as long as a watch lasts. Changes of RoleBindings wake the watch.
@@ -494,8 +492,8 @@ impl PermittedCaller {
         self.permitted.record(found, reached);
     }
 
-    /// Counts the memory of the caller for its tenant. False if the tenant has taken its share of the memory of all callers;
-    /// then the count stays as it was.
+    /// Counts the memory of the caller for its tenant. False if the tenant has taken its share of the memory of all
+    /// callers; a count that did not become much smaller then stays as it was.
     fn count_bytes(&self) -> bool {
         let Identity { user, uid, groups, extra } = &*self.identity;
         let texts = |texts: &[String]| texts.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
@@ -511,25 +509,20 @@ impl PermittedCaller {
         let bytes = size_of::<Self>() + identity + self.subjects.held_bytes() + candidates;
         drop(reviews);
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
-        let counted = self.held_bytes.load(Ordering::Relaxed);
         // A share only grows. A much smaller caller takes a new one.
-        if bytes < counted / 2 {
-            *share = None;
-        }
-        let fits = match &mut *share {
-            Some(share) => share.raise(bytes as u64),
-            none => {
-                *none = self.memory.0.take(&User::named(&self.identity.user), bytes as u64);
-                none.is_some()
+        let kept = share.take_if(|share| (bytes as u64) >= share.amount() / 2);
+        *share = None;
+        match kept {
+            Some(mut kept) => {
+                let fits = kept.raise(bytes as u64);
+                *share = Some(kept);
+                fits
             }
-        };
-        let held = match (fits, share.is_some()) {
-            (true, _) => bytes.max(if bytes < counted / 2 { 0 } else { counted }),
-            (false, true) => counted,
-            (false, false) => 0,
-        };
-        self.held_bytes.store(held, Ordering::Relaxed);
-        fits
+            None => {
+                *share = self.memory.0.take(&User::named(&self.identity.user), bytes as u64);
+                share.is_some()
+            }
+        }
     }
 
     /// When a watch should review next, without a change of RoleBindings.

@@ -141,6 +141,11 @@ impl<User: Flow> Shares<User> {
 }
 
 impl<User: Flow> Share<User> {
+    /// The amount of the share.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+
     /// Raises the share to an amount, unless it is that high already. False, and the share stays as it is, if this is
     /// more than the user may hold.
     pub fn raise(&mut self, amount: u64) -> bool {
