@@ -15,7 +15,7 @@ use crate::extract::FieldRef;
 use crate::model::{FieldIndex, IndexedValues, Key, Record, Version, fnv1a};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::deflated::Deflated;
-use crate::registry::dispatched_event::LineForm;
+use crate::registry::dispatched_event::{DispatchedEvent, LineForm};
 use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use crate::selector::Operator;
 use crate::store::{Change, HistoryCursor, HistoryLimits, Snapshot, Store};
@@ -269,8 +269,8 @@ fn a_line_is_made_once() {
     assert_eq!(made, 1);
 }
 
-#[test]
-fn a_line_that_takes_long_keeps_no_other_form_waiting() {
+/// One change of an object, as a subscription receives it.
+fn one_change() -> (Arc<EventDispatcher>, Vec<Arc<DispatchedEvent>>) {
     let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
@@ -280,6 +280,12 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
     put(&mut store, "x", 2, "v");
     router.route(&store.snapshot());
     let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+    (router, changes)
+}
+
+#[test]
+fn a_line_that_takes_long_keeps_no_other_form_waiting() {
+    let (router, changes) = one_change();
     let unwritten = router.held_bytes();
     let form = |second| LineForm { number: 20, prune: None, is_quiet: false, second: Some(second) };
     let other = LineForm { number: 21, prune: None, is_quiet: false, second: None };
@@ -328,15 +334,7 @@ impl Drop for Alive {
 #[test]
 fn forms_that_clients_choose_are_counted_and_bounded() {
     for length in [1 << 20, 0, 1_000] {
-        let router = Arc::new(EventDispatcher::default());
-        let mut store = Store::new(HistoryLimits::default());
-        store.replace(&[], Version::new(1));
-        router.route(&store.snapshot());
-        let subscription = router.subscribe(&Selection::default(), false);
-        assert!(matches!(subscription.take(), MailboxContents::Overflowed));
-        put(&mut store, "x", 2, "v");
-        router.route(&store.snapshot());
-        let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+        let (router, changes) = one_change();
         let alive = Arc::new(AtomicUsize::new(0));
         for number in 0..2_000 {
             let form = LineForm { number, prune: None, is_quiet: true, second: None };

@@ -386,16 +386,22 @@ async fn a_watch_sends_no_event_of_a_namespace_whose_role_binding_is_gone() {
     assert_eq!(watch.next().await, None);
 }
 
-/// Someone who changes RoleBindings of the caller all the time could otherwise hold the watches of the caller for ever.
-#[tokio::test(start_paused = true)]
-async fn a_watch_sends_events_while_role_bindings_change_all_the_time() {
+/// A cluster, and a watch of the user `busy`, who has the permission in the namespace `a`.
+async fn watched_by_busy() -> (Cluster, Watched) {
     let mut cluster = Cluster::new();
     cluster.bind("a", "own", &subject("User", "busy"));
     for verb in ["list", "watch"] {
         cluster.reviews.grant(&format!("busy {verb} shirts a"));
     }
     let version = cluster.version("busy").await;
-    let mut watch = cluster.watch("busy", &version).await;
+    let watch = cluster.watch("busy", &version).await;
+    (cluster, watch)
+}
+
+/// Someone who changes RoleBindings of the caller all the time could otherwise hold the watches of the caller for ever.
+#[tokio::test(start_paused = true)]
+async fn a_watch_sends_events_while_role_bindings_change_all_the_time() {
+    let (mut cluster, mut watch) = Box::pin(watched_by_busy()).await;
     let mut held = Vec::new();
     for number in 0..40 {
         // The caller is named in `b` in every other round, where it has no permission.
@@ -416,13 +422,7 @@ async fn a_watch_sends_events_while_role_bindings_change_all_the_time() {
 /// The same by changes that grant the caller nothing else: they cause no review, and hold no event.
 #[tokio::test(start_paused = true)]
 async fn changes_that_grant_the_same_cause_no_review_of_a_watch() {
-    let mut cluster = Cluster::new();
-    cluster.bind("a", "own", &subject("User", "busy"));
-    for verb in ["list", "watch"] {
-        cluster.reviews.grant(&format!("busy {verb} shirts a"));
-    }
-    let version = cluster.version("busy").await;
-    let mut watch = cluster.watch("busy", &version).await;
+    let (mut cluster, mut watch) = Box::pin(watched_by_busy()).await;
     cluster.fixture.put("a", "first", "blue");
     assert_eq!(watch.next().await.expect("an event")["object"]["metadata"]["name"], "first");
     sleep(Duration::from_secs(300)).await;
