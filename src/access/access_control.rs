@@ -163,7 +163,8 @@ struct Denial {
     permission: Attributes,
     /// The reason of the authorizer; see [`Decision::Denied`].
     reason: String,
-    /// The limit because of which no namespace was reviewed, if that is so. Only callers that may use the View may learn it.
+    /// The limit because of which no namespace was reviewed, if that is so. Only callers that may use the View may
+    /// learn it.
     limit: Option<String>,
 }
 

@@ -29,8 +29,8 @@ const KEEP_DENIED: Duration = Duration::from_secs(1);
 /// those that other users do not have. The API server processes these within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
-/// Reviews of candidates ([`Authorizer::decide_uncached`]) in progress at a time. A caller can have thousands of candidates.
-/// The other places for reviews are left to requests.
+/// Reviews of candidates ([`Authorizer::decide_uncached`]) in progress at a time. A caller can have thousands of
+/// candidates. The other places for reviews are left to requests.
 const MOST_CANDIDATES: u64 = 48;
 
 /// Of [`MOST_CANDIDATES`], the number that is reserved for users without a review of a candidate in progress.

@@ -572,7 +572,8 @@ impl Index {
     }
 
     /// Adds or replaces an object. If it cannot be parsed, or exceeds a bound of the index, it is removed, and recorded
-    /// as ignored. The error is logged, and stored unless [`MOST_NAMED`] errors are. `kind` is the position of its resource in [`NEEDED`].
+    /// as ignored. The error is logged, and stored unless [`MOST_NAMED`] errors are. `kind` is the position of its
+    /// resource in [`NEEDED`].
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();

@@ -7,7 +7,8 @@
 //! An object is served in the version of its file and, when its definition converts by renaming only, in every served
 //! version. Defaults, pruning and validation are those of its own version; its resourceVersion is the same in all of
 //! them. An object that cannot be read, is invalid or has lost its kind is reported, and its old version is removed.
-//! Namespaces are served also without a file: see [`super::folder_namespaces`]. [`super::scan`] reads the disk, and [`crate::manifest`] the documents of a file.
+//! Namespaces are served also without a file: see [`super::folder_namespaces`]. [`super::scan`] reads the disk, and
+//! [`crate::manifest`] the documents of a file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

@@ -20,8 +20,8 @@ impl FieldIndex {
     /// without [`FieldIndex::SUBJECTS`].
     const UNKNOWN: u16 = 1 << 15;
 
-    /// The subjects and the role of a RoleBinding, as `extract::role_binding` writes them. The field is in no extractor's list, so selectors of requests cannot
-    /// use it.
+    /// The subjects and the role of a RoleBinding, as `extract::role_binding` writes them. The field is in no
+    /// extractor's list, so selectors of requests cannot use it.
     pub const SUBJECTS: FieldIndex = FieldIndex(FieldIndex::UNKNOWN - 1);
 
     /// The entry for a field whose values are unknown.

@@ -7,11 +7,11 @@
 //!
 //! [`object`] is a stored object; `object_encoder` creates it, `dictionary` compresses it, and `decompression_cache`
 //! caches frequently read ones. `order` is the order of a list. [`postings`] are the indexes, made of `labels`, `terms`
-//! and [`slots`]; [`indexed`] decides which objects are completely indexed.
-//! [`shards`] is the index of the hashes of uids, and [`owners`] that of the hashes of the uids of owners; both are
-//! [`hashes`]. `relist` applies a full list, which `pending_list` collects. [`history`] has the recent changes, and [`rewind`] reverts them for a read at an earlier
-//! version. [`pins`] bounds the memory of past states that readers reference, which `copies` counts. `heap` computes memory. This module
-//! receives values, never JSON, paths or selectors.
+//! and [`slots`]; [`indexed`] decides which objects are completely indexed. [`shards`] is the index of the hashes of
+//! uids, and [`owners`] that of the hashes of the uids of owners; both are [`hashes`]. `relist` applies a full list,
+//! which `pending_list` collects. [`history`] has the recent changes, and [`rewind`] reverts them for a read at an
+//! earlier version. [`pins`] bounds the memory of past states that readers reference, which `copies` counts. `heap`
+//! computes memory. This module receives values, never JSON, paths or selectors.
 
 mod copies;
 mod decompression_cache;

@@ -1,7 +1,8 @@
 //! The objects that have changed between a version and a snapshot, as they were at that version.
 //!
 //! A response at a past version retains this until it is sent. So it stores slots instead of keys, and only objects
-//! that the request may read. Changes can be many, so they are read in small steps. [`super::history`] has the changes; `query::page` uses this for lists.
+//! that the request may read. Changes can be many, so they are read in small steps. [`super::history`] has the changes;
+//! `query::page` uses this for lists.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
